@@ -1,0 +1,27 @@
+# ab_embed(OUT files...): an assembler file that carries Lua sources inside the binary, as text, and a
+# table of them (struct ab_embed in src/lua/embed.h). Module names follow from the folders: lua/stdlib/x/y.lua
+# is agentbox.x.y, lua/tools/x.lua is agentbox.tools.x. A new file in these folders is a new module.
+function(ab_embed out)
+  set(text "    .section .rodata\n")
+  set(table "    .section .data.rel.ro,\"aw\"\n    .globl ab_embedded\n    .balign 8\nab_embedded:\n")
+  set(n 0)
+  foreach(file IN LISTS ARGN)
+    file(RELATIVE_PATH rel ${CMAKE_SOURCE_DIR}/lua ${file})
+    if(rel MATCHES "^stdlib/init.lua$")
+      set(module agentbox)
+    elseif(rel MATCHES "^stdlib/(.*)\\.lua$")
+      string(REPLACE "/" "." module "agentbox.${CMAKE_MATCH_1}")
+    elseif(rel MATCHES "^tools/(.*)\\.lua$")
+      string(REPLACE "/" "." module "agentbox.tools.${CMAKE_MATCH_1}")
+    else()
+      get_filename_component(module ${file} NAME_WE)
+    endif()
+    string(APPEND text
+      "n${n}:  .asciz \"${module}\"\nb${n}:  .incbin \"${file}\"\ne${n}:  .byte 0\n")
+    string(APPEND table "    .quad n${n}, b${n}, e${n} - b${n}\n")
+    math(EXPR n "${n} + 1")
+  endforeach()
+  string(APPEND table "    .quad 0, 0, 0\n    .section .note.GNU-stack,\"\",%progbits\n")
+  file(GENERATE OUTPUT ${out} CONTENT "${text}${table}")
+  set_source_files_properties(${out} PROPERTIES GENERATED TRUE OBJECT_DEPENDS "${ARGN}")
+endfunction()

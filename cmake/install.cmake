@@ -1,0 +1,2 @@
+include(GNUInstallDirs)
+install(TARGETS agentbox RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

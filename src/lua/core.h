@@ -1,0 +1,10 @@
+/* core.h - the list of primitives, each one file l_<name>.c: agentbox.sys.<name>. */
+#ifndef AB_LUA_CORE_H
+#define AB_LUA_CORE_H
+
+#include <lua.h>
+
+/* Puts every primitive into package.preload. */
+void abl_core_preload(lua_State *L);
+
+#endif
