@@ -1,7 +1,178 @@
+--- The commands: `agentbox NAME ...` runs agentbox.cli.NAME, so a lab adds a command by adding a file
+--- (agentbox/cli/NAME.lua in an overlay). This file finds the command, parses, and turns what comes back
+--- into an exit status and one line on stderr.
+local suggest = require "agentbox.cli._suggest"
+
 local M = {}
-function M.main(argv)
-  if argv[1] == "script" then return tonumber(dofile(argv[2])) or 0 end
-  print("agentbox")
-  return 0
+
+---The built-in commands in the order of the help; nothing of a command is loaded before it is called.
+M.commands = {
+  { "run", "run one task and save its trajectory" },
+  { "script", "run a Lua file with the library loaded" },
+  { "repl", "type Lua interactively" },
+  { "test", "run the Lua tests under a folder" },
+  { "export", "write trajectories in a trainer's format" },
+  { "traj", "look at a saved trajectory" },
+  { "doctor", "check this machine, its sandbox and a model server" },
+  { "prune", "remove what dead engines left behind" },
+  { "lua", "list, copy, compare and check Lua modules" },
+  { "config", "show the configuration and where it comes from" },
+  { "completion", "print a completion script for a shell" },
+  { "version", "print the version" },
+  { "help", "show the help of a command" },
+}
+
+---Exit statuses; documented in docs/cli.md.
+M.status = { ok = 0, unsolved = 1, usage = 2, infra = 3, bug = 70, interrupted = 130 }
+
+local usage_codes = { usage = true, task = true, config = true, badarg = true }
+local infra_codes = {
+  sandbox = true, network = true, timeout = true, model = true, io = true, full = true, protocol = true,
+}
+
+local function names_of(list)
+  local names = {}
+  for i, command in ipairs(list) do names[i] = command[1] or command.name end
+  return names
 end
+
+local function fail(status, line, next_step)
+  io.stderr:write("agentbox: ", line, "\n")
+  if next_step then io.stderr:write(next_step, "\n") end
+  return status
+end
+
+local function usage_error(line, fullname)
+  return fail(M.status.usage, line, ("Try '%s --help' for more information."):format(fullname))
+end
+
+---Root options stand before the command's name.
+local function root_options(argv)
+  local i, overlays = 1, {}
+  while argv[i] and argv[i]:sub(1, 1) == "-" do
+    local word = argv[i]
+    if word == "-h" or word == "--help" then return { help = true } end
+    if word == "-V" or word == "--version" then return { version = true } end
+    local dir = word:match "^%-L(.+)$" or word:match "^%-%-lua=(.+)$"
+    if not dir and (word == "-L" or word == "--lua") then
+      i = i + 1
+      dir = argv[i]
+      if not dir then return nil, ("option '%s' needs a folder"):format(word) end
+    end
+    if not dir then
+      local hint = suggest.hint(word, { "--help", "--version", "--lua" })
+      return nil, ("unknown option '%s'%s"):format(word, hint)
+    end
+    overlays[#overlays + 1] = dir
+    i = i + 1
+  end
+  return { first = i, overlays = overlays }
+end
+
+local function module_of(name)
+  return "agentbox.cli." .. name:gsub("%-", "_")
+end
+
+-- A command that does not exist is the user's mistake; one that does not load is its author's.
+local function load_command(name)
+  if name:match "^[%w][%w%-]*$" then
+    local module = module_of(name)
+    local ok, command = pcall(require, module)
+    if ok and type(command) == "table" then return command end
+    if not ok and not tostring(command):find("module '" .. module .. "' not found", 1, true) then
+      error(command, 0)
+    end
+  end
+  local hint = suggest.hint(name, names_of(M.commands))
+  return nil, ("unknown command '%s'%s"):format(name, hint)
+end
+
+-- Walks into groups: `agentbox traj show`.
+local function descend(command, fullname, words)
+  while command.commands do
+    local word = words[1]
+    if not word or word == "-h" or word == "--help" then return command, fullname, words, true end
+    local found
+    for _, sub in ipairs(command.commands) do
+      if sub.name == word then found = sub end
+    end
+    if not found then
+      local names = names_of(command.commands)
+      return nil, fullname, ("%s: unknown command '%s'%s"):format(fullname:gsub("^agentbox ", ""), word,
+        suggest.hint(word, names))
+    end
+    command, fullname = found, fullname .. " " .. word
+    words = table.move(words, 2, #words, 1, {})
+  end
+  return command, fullname, words, false
+end
+
+---Turns an error value into the line and the exit status that a person gets.
+---@param err any
+---@return integer status
+function M.report(err)
+  if type(err) ~= "table" then return fail(M.status.bug, tostring(err)) end
+  local status = M.status.unsolved
+  if usage_codes[err.code] then status = M.status.usage
+  elseif infra_codes[err.code] then status = M.status.infra
+  elseif err.code == "cancelled" then status = M.status.interrupted end
+  return fail(status, tostring(err.msg), err.hint)
+end
+
+local function run_command(argv, root)
+  local words = table.move(argv, root.first + 1, #argv, 1, {})
+  local name = argv[root.first]
+  local command, problem = load_command(name)
+  if not command then return usage_error(problem, "agentbox") end
+  local fullname, is_group
+  command, fullname, words, is_group = descend(command, "agentbox " .. name, words)
+  if not command then return usage_error(words, fullname) end
+  if is_group then
+    io.stdout:write(require "agentbox.cli.help".group(command, fullname))
+    return M.status.ok
+  end
+  local args, err = require "agentbox.cli._parse".parse(command, fullname, words)
+  if err == "help" then
+    io.stdout:write(args)
+    return M.status.ok
+  elseif not args then
+    return usage_error((err.msg:gsub("^agentbox ", "")), fullname)
+  end
+  local status, failure = command.run(args)
+  if failure then
+    if failure.code == "usage" and not failure.hint then
+      failure.hint = ("Try '%s --help' for more information."):format(fullname)
+    end
+    return M.report(failure)
+  end
+  return math.type(status) == "integer" and status or M.status.ok
+end
+
+local function dispatch(argv)
+  local root, problem = root_options(argv)
+  if not root then return usage_error(problem, "agentbox") end
+  if root.version then return require "agentbox.cli.version".run {} end
+  if root.help or not argv[root.first] then
+    io.stdout:write(require "agentbox.cli.help".root())
+    return M.status.ok
+  end
+  return run_command(argv, root)
+end
+
+-- An error value that somebody raised is reported like one that was returned; anything else is a defect.
+local function on_raise(err)
+  if type(err) == "table" and err.code then return err end
+  return { defect = debug.traceback(tostring(err), 2) }
+end
+
+---Runs the command line; called in the main fiber.
+---@param argv string[]   # argv[0] is the program
+---@return integer status
+function M.main(argv)
+  local ok, status = xpcall(dispatch, on_raise, argv)
+  if ok then return status end
+  if not status.defect then return M.report(status) end
+  return fail(M.status.bug, status.defect, "This is a bug in agentbox; please report the lines above.")
+end
+
 return M
