@@ -3,6 +3,7 @@
 #include <lualib.h>
 #include <stdio.h>
 
+#include "lua/conv.h"
 #include "lua/core.h"
 #include "lua/loader.h"
 
@@ -10,6 +11,7 @@ static int open_all(lua_State *L)
 {
     luaL_openlibs(L);
     abl_register(L);
+    abl_conv_register(L);
     abl_loader_install(L);
     abl_core_preload(L);
     return 0;

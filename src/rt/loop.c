@@ -1,0 +1,38 @@
+#include "rt/loop.h"
+
+#include "rt/op.h"
+
+int ab_loop_init(struct ab_loop *loop, struct ab_err *err)
+{
+    int rc = uv_loop_init(&loop->uv);
+    if (rc < 0)
+        return ab_err_sys(err, -rc, "event loop");
+    ab_list_init(&loop->ops);
+    return 0;
+}
+
+int ab_loop_fini(struct ab_loop *loop)
+{
+    int swept = 0;
+    struct ab_list *it = loop->ops.next;
+    while (it != &loop->ops) {
+        struct ab_op *op = AB_CONTAINER(it, struct ab_op, link);
+        it = it->next;
+        ab_op_cancel(op);
+        ab_op_unref(op);
+        swept++;
+    }
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    int rc = uv_loop_close(&loop->uv);
+    if (rc < 0)
+        AB_BUG("loop still busy: %s", uv_strerror(rc));
+    return swept;
+}
+
+int ab_loop_count(const struct ab_loop *loop)
+{
+    int n = 0;
+    for (const struct ab_list *it = loop->ops.next; it != &loop->ops; it = it->next)
+        n++;
+    return n;
+}

@@ -1,0 +1,26 @@
+/* loop.h - the event loop of one engine, and the list of everything in flight on it.
+ *
+ * The only header that shows libuv to other layers: the loop embeds uv_loop_t.
+ */
+#ifndef AB_RT_LOOP_H
+#define AB_RT_LOOP_H
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "base/list.h"
+
+struct ab_loop {
+    uv_loop_t uv;
+    struct ab_list ops; /* every op alive, for the sweep and for leak reports */
+};
+
+int ab_loop_init(struct ab_loop *loop, struct ab_err *err) AB_MUST_CHECK;
+
+/* Drops what the waiters left behind, closes every handle. Returns ops swept. */
+int ab_loop_fini(struct ab_loop *loop);
+
+/* How many operations are alive. */
+int ab_loop_count(const struct ab_loop *loop);
+
+#endif

@@ -1,0 +1,69 @@
+#include "rt/poll.h"
+
+struct poll {
+    struct ab_op op;
+    uv_poll_t uv;
+    uv_timer_t failed; /* reports a refused start from the loop, never from ab_poll_start */
+    bool refused;      /* by uv_poll_init: `uv` was never started */
+    int events;
+};
+
+static void on_close(uv_handle_t *h)
+{
+    struct poll *p = h->data;
+    ab_op_unref(&p->op);
+}
+
+static void stop(struct ab_op *op)
+{
+    struct poll *p = AB_CONTAINER(op, struct poll, op);
+    uv_handle_t *h = p->refused ? (uv_handle_t *)&p->failed : (uv_handle_t *)&p->uv;
+    if (!uv_is_closing(h))
+        uv_close(h, on_close);
+}
+
+static void on_ready(uv_poll_t *h, int status, int events)
+{
+    struct poll *p = h->data;
+    p->events = events;
+    /* libuv says EBADF for POLLERR: the reader or writer will learn the true reason. */
+    if (status < 0 && status != UV_EBADF)
+        ab_err_sys(&p->op.err, status, "poll");
+    stop(&p->op);
+    ab_op_done(&p->op);
+}
+
+static void on_failed(uv_timer_t *h)
+{
+    struct poll *p = h->data;
+    stop(&p->op);
+    ab_op_done(&p->op);
+}
+
+static const struct ab_op_class poll_class = {
+    .name = "poll",
+    .stop = stop,
+};
+
+struct ab_op *ab_poll_start(struct ab_loop *loop, int fd, int events)
+{
+    struct poll *p = ab_xcalloc(1, sizeof *p);
+    ab_op_init(&p->op, &poll_class, loop);
+    ab_op_ref(&p->op); /* the loop's; dropped in on_close */
+    p->uv.data = p->failed.data = p;
+    int rc = uv_poll_init(&loop->uv, &p->uv, fd);
+    if (rc == 0) {
+        uv_poll_start(&p->uv, events, on_ready); /* cannot fail on Linux */
+        return &p->op;
+    }
+    p->refused = true;
+    ab_err_sys(&p->op.err, rc, "cannot wait for descriptor %d", fd);
+    uv_timer_init(&loop->uv, &p->failed);
+    uv_timer_start(&p->failed, on_failed, 0, 0);
+    return &p->op;
+}
+
+int ab_poll_events(const struct ab_op *op)
+{
+    return AB_CONTAINER(op, const struct poll, op)->events;
+}

@@ -1,0 +1,27 @@
+/* work.h - a piece of blocking or long work on a pool thread.
+ *
+ *     struct job { ...; struct ab_err err; };
+ *     op = ab_work_start(loop, &(struct ab_work){ .run = run, .free = job_free, .job = job });
+ *
+ * run() gets the job on a pool thread and must not touch the loop or Lua. The op is done after
+ * run() has returned, on the loop. A cancelled op whose run() has begun lets it finish; its
+ * job is freed afterwards, on the loop thread.
+ */
+#ifndef AB_RT_WORK_H
+#define AB_RT_WORK_H
+
+#include "rt/op.h"
+
+struct ab_work {
+    void (*run)(void *job);
+    void (*free)(void *job);
+    void *job;
+};
+
+/* Takes work->job. Caller owns the returned reference. */
+struct ab_op *ab_work_start(struct ab_loop *loop, const struct ab_work *work);
+
+/* The job, borrowed from the op; read it only when the op is done. */
+void *ab_work_job(const struct ab_op *op);
+
+#endif
