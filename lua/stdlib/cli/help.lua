@@ -43,8 +43,12 @@ end
 function M.group(command, fullname)
   local rows = {}
   for i, sub in ipairs(command.commands) do rows[i] = { sub.name, sub.summary } end
-  return ("Usage: %s <command> [options]\n\n%s\n\nCommands:\n%s\n\n"
-    .. "Try '%s <command> --help' for a command's options.\n"):format(fullname, command.description or command.summary, listing(rows), fullname)
+  return table.concat({
+    ("Usage: %s <command> [options]"):format(fullname), "",
+    command.description or command.summary, "",
+    "Commands:", listing(rows), "",
+    ("Try '%s <command> --help' for a command's options.\n"):format(fullname),
+  }, "\n")
 end
 
 function M.run(args)

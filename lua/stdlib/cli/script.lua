@@ -13,23 +13,28 @@ local function folder(path)
   return path:match "^(.*)/[^/]*$" or "."
 end
 
-local function put_first(dir)
-  local loader = package.loaded["agentbox.loader"]
-  if loader and loader.script_dir then return loader.script_dir(dir) end
-  package.path = ("%s/?.lua;%s/?/init.lua;%s"):format(dir, dir, package.path)
+local function load_file(path)
+  local chunk, msg = loadfile(path, "t")
+  if chunk then return chunk end
+  local file = io.open(path, "r")
+  if not file then return nil, { code = "usage", msg = "script: " .. msg } end
+  file:close()
+  return nil, { code = "config", msg = msg }
+end
+
+-- Cancel and os.exit pass; everything else that a script lets escape is its author's to read.
+local function on_raise(err)
+  if type(err) == "table" and err.cancel then return err end
+  return { code = "defect", msg = require "agentbox.cli._trace".text(err) }
 end
 
 function M.run(args)
-  local chunk, msg = loadfile(args.file, "t")
-  if not chunk then
-    local file = io.open(args.file, "r")
-    if not file then return nil, { code = "usage", msg = (msg:gsub("^cannot open ", "cannot open the script ")) } end
-    file:close()
-    return nil, { code = "config", msg = msg }
-  end
-  put_first(folder(args.file))
+  local chunk, err = load_file(args.file)
+  if not chunk then return nil, err end
+  require "agentbox.overlay".use_script_folder(folder(args.file))
   _G.arg = { [0] = args.file, table.unpack(args.rest) }
-  local result = chunk(table.unpack(args.rest))
+  local ok, result = xpcall(chunk, on_raise, table.unpack(args.rest))
+  if not ok then return nil, result end
   return math.type(result) == "integer" and result or 0
 end
 

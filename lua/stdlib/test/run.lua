@@ -1,6 +1,7 @@
 --- The runner behind `agentbox test`: finds the files, runs each test in a fiber of its own, and looks for
 --- what a test left behind. Prints TAP lines and, last, `N passed, N failed, N skipped`.
 local test = require "agentbox.test"
+local traces = require "agentbox.cli._trace"
 
 local M = {}
 
@@ -77,7 +78,7 @@ local function load_tests(path)
   tame_luaunit(env)
   local chunk, msg = loadfile(path, "t", env)
   if not chunk then return nil, msg end
-  local ok, suite = xpcall(chunk, debug.traceback, path)
+  local ok, suite = xpcall(chunk, traces.text, path)
   if not ok then return nil, suite end
   local tests, globals = {}, {}
   for name, value in pairs(env) do
@@ -93,7 +94,7 @@ local function trace(err)
   if type(err) == "table" and err.cancel then return err end
   local text = tostring(err)
   if text:find(test._skip_prefix, 1, true) == 1 then return text end
-  return debug.traceback(text, 2)
+  return traces.text(text)
 end
 
 local function hook(suite, ...)
@@ -110,8 +111,8 @@ local function body(case)
 end
 
 local function call(case, timeout_s)
-  if not fiber then return xpcall(body, trace, case) end
-  local child = fiber.spawn(function() return xpcall(body, trace, case) end)
+  if not fiber then return pcall(body, case) end
+  local child = fiber.spawn(function() return pcall(body, case) end)
   local done, ok, err = child:join(timeout_s)
   if done == nil then
     child:cancel()

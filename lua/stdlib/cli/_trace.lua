@@ -1,0 +1,40 @@
+--- Tracebacks for a script's author: the script's own lines, without the library's and Lua's.
+local M = {}
+
+local function is_ours(source)
+  return source:find "^@agentbox[./]" or source == "@agentbox" or source == "@argparse"
+      or source:find "/luaunit%.lua$" or source:sub(1, 1) ~= "@"
+end
+
+local function label(frame)
+  if frame.what == "main" then return "main chunk" end
+  if frame.name and frame.name ~= "?" then return ("function '%s'"):format(frame.name) end
+  return ("function at line %d"):format(frame.linedefined)
+end
+
+---The lines of the call stack that belong to files outside the library, innermost first.
+---@param level integer   # as for error(); 1 is the caller
+---@return string[]
+function M.lines(level)
+  local out, i = {}, level + 1
+  while true do
+    local frame = debug.getinfo(i, "Sln")
+    if not frame then return out end
+    if not is_ours(frame.source) and frame.currentline > 0 then
+      out[#out + 1] = ("%s:%d: in %s"):format(frame.short_src, frame.currentline, label(frame))
+    end
+    i = i + 1
+  end
+end
+
+---A message with the script's lines below it; for xpcall.
+---@param err any
+---@return string
+function M.text(err)
+  local lines = M.lines(2)
+  local text = tostring(err)
+  if #lines == 0 then return text end
+  return text .. "\nstack traceback:\n   " .. table.concat(lines, "\n   ")
+end
+
+return M

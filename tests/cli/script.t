@@ -1,0 +1,63 @@
+A script gets its arguments unchanged; its integer result is the exit status.
+
+$ cat > s.lua <<'END'
+> print(#arg, arg[0], ...)
+> return 7
+> END
+[exit 0]
+
+$ agentbox script s.lua --flag -x -- y
+4	s.lua	--flag	-x	--	y
+[exit 7]
+
+A script may wait at its top level and finds its neighbours first.
+
+$ mkdir -p lib && echo 'return { name = "neighbour" }' > lib/near.lua && echo 'print(require "near".name)' > lib/m.lua
+[exit 0]
+
+$ agentbox script lib/m.lua
+neighbour
+[exit 0]
+
+An uncaught error shows the script's own lines.
+
+$ cat > bad.lua <<'END'
+> local function inner(t)
+>   return t.x.y
+> end
+> local function outer() return (inner {}) end
+> outer()
+> END
+[exit 0]
+
+$ agentbox script bad.lua
+agentbox: bad.lua:2: attempt to index a nil value (field 'x')
+stack traceback:
+   bad.lua:2: in function 'inner'
+   bad.lua:4: in function 'outer'
+   bad.lua:5: in main chunk
+[exit 1]
+
+$ echo 'os.exit(5)' > e.lua; agentbox script e.lua
+[exit 5]
+
+$ echo 'local x <close> = setmetatable({}, { __close = function() print "closed" end }) os.exit(true)' > e.lua
+[exit 0]
+
+$ agentbox script e.lua
+closed
+[exit 0]
+
+$ agentbox script none.lua
+agentbox: script: cannot open none.lua: No such file or directory
+Try 'agentbox script --help' for more information.
+[exit 2]
+
+$ echo 'x = = 1' > syntax.lua; agentbox script syntax.lua
+agentbox: syntax.lua:1: unexpected symbol near '='
+[exit 2]
+
+$ agentbox script
+agentbox: script: missing argument 'file'
+Try 'agentbox script --help' for more information.
+[exit 2]
