@@ -3,7 +3,8 @@
 #include <lauxlib.h>
 
 #define AB_PRIMITIVES(X) \
-    X(timer)
+    X(timer) \
+    X(http)
 
 #define X(name) int luaopen_agentbox_sys_##name(lua_State *L);
 AB_PRIMITIVES(X)

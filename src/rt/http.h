@@ -2,15 +2,16 @@
  *
  *     struct ab_http *http = ab_http_new(loop, &err);             one per loop
  *     struct ab_http_transfer *t = ab_http_start(http, &spec, &err);
- *     op = ab_http_wait(t, AB_HTTP_END);                          suspend; then look at `t`
- *     ab_http_close(t);                                           aborts when still running
+ *     op = ab_http_wait(t, AB_HTTP_END);                          suspend; then look at
+ * `t` ab_http_close(t);                                           aborts when still
+ * running
  *
- * A response with any status is a success. A transfer fails with AB_ENETWORK (could not resolve,
- * connect, agree on TLS, or was cut off; ab_http_phase tells which), AB_ETIMEOUT (the message names
- * the deadline), AB_ETOOBIG (body cap), AB_EPROTOCOL.
+ * A response with any status is a success. A transfer fails with AB_ENETWORK (could not
+ * resolve, connect, agree on TLS, or was cut off; ab_http_phase tells which), AB_ETIMEOUT
+ * (the message names the deadline), AB_ETOOBIG (body cap), AB_EPROTOCOL.
  *
- * Names are resolved once per host however many transfers start together, and kept for a minute.
- * Nothing of libcurl shows here.
+ * Names are resolved once per host however many transfers start together, and kept for a
+ * minute. Nothing of libcurl shows here.
  */
 #ifndef AB_RT_HTTP_H
 #define AB_RT_HTTP_H
@@ -21,8 +22,8 @@ struct ab_http;
 struct ab_http_transfer;
 
 struct ab_http_spec {
-    const char *method;         /* borrowed, as all strings here, until ab_http_start returns */
-    const char *url;            /* http or https */
+    const char *method; /* borrowed, as all strings here, until ab_http_start returns */
+    const char *url;    /* http or https */
     const char *const *headers; /* "Name: value" */
     size_t header_count;
     const char *body; /* borrowed until the transfer is over; NULL for none */
@@ -41,11 +42,12 @@ struct ab_http_spec {
     uint64_t idle_ms;        /* silence inside the response */
     uint64_t total_ms;       /* from ab_http_start, queueing included */
     long max_redirects;      /* 0: a redirect is a response like any other */
-    unsigned host_limit;     /* transfers at once to this host; the rest queue. 0: no limit */
+    unsigned host_limit; /* transfers at once to this host; the rest queue. 0: no limit */
 };
 
 struct ab_http_timing {
-    double dns_s, connect_s, tls_s, first_byte_s, total_s; /* since the start; 0: not reached */
+    double dns_s, connect_s, tls_s, first_byte_s,
+        total_s; /* since the start; 0: not reached */
 };
 
 enum ab_http_event {
@@ -54,8 +56,9 @@ enum ab_http_event {
     AB_HTTP_END,   /* the transfer is over */
 };
 
-/* Loads libcurl; NULL with AB_EUNSUPPORTED when that fails. Freed by ab_http_free, or by the
- * loop's sweep: then its transfers end as cancelled, and are still closed by their owners. */
+/* Loads libcurl; NULL with AB_EUNSUPPORTED when that fails. Freed by ab_http_free, or by
+ * the loop's sweep: then its transfers end as cancelled, and are still closed by their
+ * owners. */
 struct ab_http *ab_http_new(struct ab_loop *loop, struct ab_err *err) AB_MUST_CHECK;
 void ab_http_free(struct ab_http *http);
 
@@ -63,25 +66,28 @@ void ab_http_free(struct ab_http *http);
 int64_t ab_http_date(struct ab_http *http, const char *text);
 
 /* Gives a transfer; NULL (AB_EBADARG) when the spec itself is unusable. */
-struct ab_http_transfer *ab_http_start(struct ab_http *http, const struct ab_http_spec *spec,
+struct ab_http_transfer *ab_http_start(struct ab_http *http,
+                                       const struct ab_http_spec *spec,
                                        struct ab_err *err) AB_MUST_CHECK;
 void ab_http_close(struct ab_http_transfer *t);
 
 /* Is that event there already? Then do not wait for it. */
 bool ab_http_ready(const struct ab_http_transfer *t, enum ab_http_event event);
 
-/* An operation that is done when the event is there. One at a time. Cancelling it aborts the
- * transfer. */
+/* An operation that is done when the event is there. One at a time. Cancelling it aborts
+ * the transfer. */
 struct ab_op *ab_http_wait(struct ab_http_transfer *t, enum ab_http_event event);
 bool ab_http_waiting(const struct ab_http_transfer *t);
 
 /* What arrived. All borrowed, valid until the next call on the transfer. */
 int ab_http_status(const struct ab_http_transfer *t); /* 0: no response */
-const char *ab_http_head(const struct ab_http_transfer *t, size_t *bytes); /* header lines */
+const char *ab_http_head(const struct ab_http_transfer *t,
+                         size_t *bytes); /* header lines */
 const char *ab_http_body(const struct ab_http_transfer *t, size_t *bytes);
 const char *ab_http_url(const struct ab_http_transfer *t); /* after redirects */
 const char *ab_http_ip(const struct ab_http_transfer *t);
-const char *ab_http_phase(const struct ab_http_transfer *t); /* where it is, or where it failed */
+const char *ab_http_phase(
+    const struct ab_http_transfer *t); /* where it is, or where it failed */
 struct ab_http_timing ab_http_timing(const struct ab_http_transfer *t);
 
 /* NULL while the transfer runs and after a complete response. */

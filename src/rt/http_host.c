@@ -1,11 +1,12 @@
-/* Each host has a door and a doorman: a queue when the caller set a limit, and one name lookup for
- * everybody who waits. Left alone, curl would make a thread for each cold transfer. */
+/* Each host has a door and a doorman: a queue when the caller set a limit, and one name
+ * lookup for everybody who waits. Left alone, curl would make a thread for each cold
+ * transfer. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rt/http_multi.h"
+#include "rt/http_client.h"
 
 #define ADDRESS_LIFE_MS 60000u
 #define MAX_ADDRESSES   8
@@ -32,8 +33,8 @@ static void forget_unused(struct ab_http *http)
     }
 }
 
-struct ab_http_host *ab_http_host_get(struct ab_http *http, const char *name, const char *port,
-                                      bool numeric)
+struct ab_http_host *ab_http_host_get(struct ab_http *http, const char *name,
+                                      const char *port, bool numeric)
 {
     for (struct ab_list *it = http->hosts.next; it != &http->hosts; it = it->next) {
         struct ab_http_host *host = AB_CONTAINER(it, struct ab_http_host, link);
@@ -61,9 +62,12 @@ static char *join_addresses(const struct addrinfo *list)
         char ip[INET6_ADDRSTRLEN];
         bool v6 = a->ai_family == AF_INET6;
         const void *raw =
-            v6 ? (const void *)&((const struct sockaddr_in6 *)(const void *)a->ai_addr)->sin6_addr
-               : (const void *)&((const struct sockaddr_in *)(const void *)a->ai_addr)->sin_addr;
-        if ((!v6 && a->ai_family != AF_INET) || !inet_ntop(a->ai_family, raw, ip, sizeof ip))
+            v6 ? (const void *)&((const struct sockaddr_in6 *)(const void *)a->ai_addr)
+                     ->sin6_addr
+               : (const void *)&((const struct sockaddr_in *)(const void *)a->ai_addr)
+                     ->sin_addr;
+        if ((!v6 && a->ai_family != AF_INET) ||
+            !inet_ntop(a->ai_family, raw, ip, sizeof ip))
             continue;
         used += (size_t)snprintf(text + used, sizeof text - used, v6 ? "%s[%s]" : "%s%s",
                                  n ? "," : "", ip);
@@ -72,13 +76,14 @@ static char *join_addresses(const struct addrinfo *list)
     return n ? ab_xstrndup(text, used) : NULL;
 }
 
-/* Everybody who waited goes on, or fails, together. The list is emptied first: what runs may come
- * back here. */
+/* Everybody who waited goes on, or fails, together. The list is emptied first: what runs
+ * may come back here. */
 static void release_resolving(struct ab_http_host *host, const struct ab_err *err)
 {
     while (!ab_list_empty(&host->resolving)) {
         struct ab_list *link = host->resolving.next;
-        struct ab_http_transfer *t = ab_http_transfer_of_link(link);
+        struct ab_http_transfer *t =
+            AB_CONTAINER(link, struct ab_http_transfer, host_link);
         ab_list_remove(link);
         if (err)
             ab_http_transfer_fail(t, err);
@@ -117,14 +122,15 @@ static void look_up(struct ab_http_host *host)
     if (host->looking_up)
         return;
     host->lookup.data = host;
-    int rc = uv_getaddrinfo(&host->http->op.loop->uv, &host->lookup, on_looked_up, host->name,
-                            NULL, &hints);
+    int rc = uv_getaddrinfo(&host->http->op.loop->uv, &host->lookup, on_looked_up,
+                            host->name, NULL, &hints);
     if (rc == 0) {
         host->looking_up = true;
         return;
     }
     struct ab_err err;
-    ab_err_set(&err, AB_ENETWORK, "could not resolve %.100s: %s", host->name, uv_strerror(rc));
+    ab_err_set(&err, AB_ENETWORK, "could not resolve %.100s: %s", host->name,
+               uv_strerror(rc));
     release_resolving(host, &err);
 }
 
@@ -137,7 +143,7 @@ static void admit(struct ab_http_host *host, struct ab_http_transfer *t)
         ab_http_transfer_launch(t);
         return;
     }
-    ab_list_append(&host->resolving, ab_http_transfer_link(t));
+    ab_list_append(&host->resolving, &t->host_link);
     look_up(host);
 }
 
@@ -145,8 +151,9 @@ static void admit_waiting(struct ab_http_host *host)
 {
     while (!ab_list_empty(&host->queue)) {
         struct ab_list *link = host->queue.next;
-        struct ab_http_transfer *t = ab_http_transfer_of_link(link);
-        if (!ab_http_transfer_may_enter(t, host->active))
+        struct ab_http_transfer *t =
+            AB_CONTAINER(link, struct ab_http_transfer, host_link);
+        if (t->host_limit && host->active >= t->host_limit)
             return;
         ab_list_remove(link);
         admit(host, t);
@@ -156,14 +163,14 @@ static void admit_waiting(struct ab_http_host *host)
 void ab_http_host_enter(struct ab_http_host *host, struct ab_http_transfer *t)
 {
     host->users++;
-    ab_list_append(&host->queue, ab_http_transfer_link(t));
+    ab_list_append(&host->queue, &t->host_link);
     admit_waiting(host);
 }
 
 void ab_http_host_leave(struct ab_http_host *host, struct ab_http_transfer *t)
 {
-    bool admitted = !ab_http_transfer_queued(t);
-    ab_list_remove(ab_http_transfer_link(t));
+    bool admitted = t->state != AB_HTTP_QUEUED;
+    ab_list_remove(&t->host_link);
     host->users--;
     if (admitted)
         host->active--;
@@ -174,12 +181,14 @@ void ab_http_host_leave(struct ab_http_host *host, struct ab_http_transfer *t)
 void ab_http_hosts_fini(struct ab_http *http)
 {
     while (!ab_list_empty(&http->hosts)) {
-        struct ab_http_host *host = AB_CONTAINER(http->hosts.next, struct ab_http_host, link);
+        struct ab_http_host *host =
+            AB_CONTAINER(http->hosts.next, struct ab_http_host, link);
         ab_list_remove(&host->link);
         host->http = NULL;
         if (!host->looking_up)
             host_free(host);
         else
-            uv_cancel((uv_req_t *)&host->lookup); /* refused when it runs; then it is waited for */
+            uv_cancel((uv_req_t *)&host
+                          ->lookup); /* refused when it runs; then it is waited for */
     }
 }

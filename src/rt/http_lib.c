@@ -9,8 +9,10 @@ static int resolve(void *handle, const char *name, void *slot, struct ab_err *er
 {
     void *symbol = dlsym(handle, name);
     if (!symbol)
-        return ab_err_set(err, AB_EUNSUPPORTED, LIBRARY " is too old: it has no %s", name);
-    /* C has no cast from an object pointer to a function pointer; POSIX says the bytes fit. */
+        return ab_err_set(err, AB_EUNSUPPORTED, LIBRARY " is too old: it has no %s",
+                          name);
+    /* C has no cast from an object pointer to a function pointer; POSIX says the bytes
+     * fit. */
     memcpy(slot, &symbol, sizeof symbol);
     return 0;
 }

@@ -1,8 +1,9 @@
 /* http_lib.h - libcurl, loaded when the first request is made.
  *
- * Linking it costs more start-up time than everything else of the engine together, and most
- * commands never open a connection. Only http*.c see this header; calls go through the table:
- * `lib->easy_init()`. The library stays loaded: OpenSSL below it has exit handlers.
+ * Linking it costs more start-up time than everything else of the engine together, and
+ * most commands never open a connection. Only http*.c see this header; calls go through
+ * the table: `lib->easy_init()`. The library stays loaded: OpenSSL below it has exit
+ * handlers.
  */
 #ifndef AB_RT_HTTP_LIB_H
 #define AB_RT_HTTP_LIB_H

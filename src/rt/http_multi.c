@@ -1,11 +1,11 @@
-#include "rt/http_multi.h"
+#include "rt/http_client.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Idle connections kept for reuse. Curl's own default, four for each handle, closes them under a
- * thousand rollouts whose models think. */
+/* Idle connections kept for reuse. Curl's own default, four for each handle, closes them
+ * under a thousand rollouts whose models think. */
 #define KEPT_CONNECTIONS 1024L
 
 struct socket_watch {
@@ -119,13 +119,14 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *un
     if (what & CURL_POLL_OUT)
         events |= UV_WRITABLE;
     struct socket_watch *w = watch(http, fd);
-    if (w) /* otherwise the transfer's deadline ends it; -1 here would end every transfer */
+    if (w) /* otherwise the transfer's deadline ends it; -1 here would end every transfer
+            */
         uv_poll_start(&w->poll, events, on_poll);
     return 0;
 }
 
-/* A connection belongs to no transfer any more when it is closed, and curl asks the handle that
- * opened it: so each handle has this, and the client is the argument. */
+/* A connection belongs to no transfer any more when it is closed, and curl asks the
+ * handle that opened it: so each handle has this, and the client is the argument. */
 static int on_close_socket(void *arg, curl_socket_t fd)
 {
     unwatch(arg, fd);
@@ -150,7 +151,7 @@ static void stop(struct ab_op *op)
 {
     struct ab_http *http = AB_CONTAINER(op, struct ab_http, op);
     http->closing = true;
-    ab_http_transfers_fini(http);
+    ab_http_transfers_drop(http);
     ab_http_hosts_fini(http);
     http->lib.multi_cleanup(http->multi);
     http->lib.global_cleanup();
