@@ -117,26 +117,40 @@ local function takes_value(option)
   return option[3] ~= nil
 end
 
--- One word that starts with a dash: its option, whether a value is glued to it, or an error.
+-- One word that starts with a dash: its option, and a value glued to it.
 local function match_option(word, known, names, fullname)
   local name, value = word:match "^(%-%-[^=]+)=(.*)$"
   name = name or word
   local option = known[name]
-  if not option and not word:match "^%-%-" then
+  if not option and name:sub(2, 2) ~= "-" then
     name = word:sub(1, 2)
     option = known[name]
     if option and takes_value(option) then value = word:sub(3) end
   end
-  if not option then
-    local long = name:match "^%-%-" and name or word
-    return usage(("%s: unknown option '%s'%s"):format(fullname, long, suggest.hint(long, names)))
-  end
-  return option, value
+  if option then return option, value end
+  if word:match "^%-%d" or name:sub(2, 2) == "-" then name = word:match "^[^=]*" end
+  return usage(("%s: unknown option '%s'%s"):format(fullname, name, suggest.hint(name, names)))
 end
 
--- Puts `--name=value` into one word, closes the options before the first word of `rest`, finds --help.
+-- An option of the command line in the form that argparse cannot misread: --name=value in one word.
+local function option_words(words, i, scan)
+  local word = words[i]
+  local option, value = match_option(word, scan.known, scan.names, scan.fullname)
+  if not option then return nil, value end
+  if not takes_value(option) then return word, i, M.target(option) == "help" end
+  if not value then
+    i = i + 1
+    value = words[i]
+    if not value then return usage(("%s: option '%s' needs a value"):format(scan.fullname, word)) end
+  end
+  local names = M.split(option)
+  return names[#names] .. "=" .. value, i
+end
+
+-- Normal form of the words; closes the options before the first word of `rest`; finds --help.
 local function normalise(command, fullname, words)
   local known, names = by_name(command)
+  local scan = { known = known, names = names, fullname = fullname }
   local out, i, wanted = {}, 1, #(command.arguments or {})
   while i <= #words do
     local word = words[i]
@@ -145,19 +159,10 @@ local function normalise(command, fullname, words)
       table.move(words, i, #words, #out + 1, out)
       return out
     elseif word:sub(1, 1) == "-" and #word > 1 then
-      local option, value = match_option(word, known, names, fullname)
-      if not option then return nil, value end
-      if M.target(option) == "help" then return "help" end
-      if takes_value(option) and not value and word:sub(1, 2) == "--" then
-        i = i + 1
-        if not words[i] then return usage(("%s: option '%s' needs a value"):format(fullname, word)) end
-        word = word .. "=" .. words[i]
-      elseif takes_value(option) and value == "" then
-        i = i + 1
-        if not words[i] then return usage(("%s: option '%s' needs a value"):format(fullname, word)) end
-        word = word .. words[i]
-      end
-      out[#out + 1] = word
+      local normal, at, is_help = option_words(words, i, scan)
+      if not normal then return nil, at end
+      if is_help then return "help" end
+      out[#out + 1], i = normal, at
     else
       wanted = wanted - 1
       out[#out + 1] = word

@@ -3,6 +3,10 @@ local M = {
   name = "help",
   summary = "show the help of a command",
   arguments = { { "command", "a command, as in: help traj show", args = "*" } },
+  options = {
+    { "--markdown", "print every command as docs/cli.md" },
+    { "--scdoc", "print the source of the manual page" },
+  },
 }
 
 local function listing(rows)
@@ -52,6 +56,11 @@ function M.group(command, fullname)
 end
 
 function M.run(args)
+  if args.markdown or args.scdoc then
+    local manual = require "agentbox.cli._manual"
+    io.stdout:write(args.markdown and manual.markdown() or manual.scdoc())
+    return 0
+  end
   local argv = { table.unpack(args.command) }
   if #argv > 0 then argv[#argv + 1] = "--help" end
   return require "agentbox.cli".main(argv)
