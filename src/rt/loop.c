@@ -11,6 +11,8 @@ int ab_loop_init(struct ab_loop *loop, struct ab_err *err)
     return 0;
 }
 
+/* Two passes, because an op that is not pending may have been let go by its waiter already: what
+ * is still listed after the loop has nothing left to do is what a waiter forgot. */
 int ab_loop_fini(struct ab_loop *loop)
 {
     int swept = 0;
@@ -18,11 +20,17 @@ int ab_loop_fini(struct ab_loop *loop)
     while (it != &loop->ops) {
         struct ab_op *op = AB_CONTAINER(it, struct ab_op, link);
         it = it->next;
+        if (op->state != AB_OP_PENDING)
+            continue;
         ab_op_cancel(op);
         ab_op_unref(op);
         swept++;
     }
     uv_run(&loop->uv, UV_RUN_DEFAULT);
+    while (!ab_list_empty(&loop->ops)) {
+        ab_op_unref(AB_CONTAINER(loop->ops.next, struct ab_op, link));
+        swept++;
+    }
     int rc = uv_loop_close(&loop->uv);
     if (rc < 0)
         AB_BUG("loop still busy: %s", uv_strerror(rc));
