@@ -1,0 +1,70 @@
+--- `agentbox traj show PATH`: what happened in one rollout, on one screen.
+local out = require "agentbox.cli._out"
+
+local M = {
+  name = "traj",
+  summary = "look at a saved trajectory",
+}
+
+local function put(...)
+  io.stdout:write(...)
+end
+
+local function show_verify(verify)
+  if not verify then return put "verify=-\n" end
+  if verify.command then put("verify command: ", out.line(verify.command), "\n") end
+  put(("verify exit=%s success=%s\n"):format(tostring(verify.exit_code or "-"), tostring(verify.success)))
+  for _, stream in ipairs { { "stdout", 1500 }, { "stderr", 800 } } do
+    local text = verify[stream[1]]
+    if type(text) == "string" and text ~= "" then
+      put("--- verify ", stream[1], "\n", (out.tail(text, stream[2]):gsub("\n$", "")), "\n")
+    end
+  end
+end
+
+local function show_tools(line)
+  local runs = line.tool_runs or {}
+  if #runs == 0 then return end
+  put("last tools:\n")
+  for i = math.max(1, #runs - 4), #runs do
+    local run = runs[i]
+    put(("  step %s  %s%s%s\n"):format(tostring(run.step or "-"), out.line(run.name),
+      run.exit and ("  exit %d"):format(run.exit) or "", run.is_error and "  error" or ""))
+  end
+end
+
+local function show_text(t)
+  local metrics = t.metrics
+  put(("task=%s run=%s id=%s\n"):format(out.line(t.task_id), out.line(t.run_id), out.line(t.id)))
+  put(("status=%s reward=%s stop=%s%s\n"):format(t.final_status, out.number(t.reward), t.stop_reason,
+    t.failure_class and " class=" .. t.failure_class or ""))
+  put(("steps=%d tool_calls=%d duration=%.2f s\n"):format(metrics.steps or 0, metrics.tool_calls or 0,
+    metrics.duration_s or 0))
+  show_verify(t.verify)
+  if t.error then put("error: ", out.line(tostring(t.error)), "\n") end
+  show_tools(t.line)
+end
+
+local function show(args)
+  local t, err = require "agentbox.traj".load(args.path)
+  if not t then return nil, err end
+  if args.json then
+    put(require "agentbox.json".encode(require "agentbox.formats.agentbox".convert(t), { indent = 2 }), "\n")
+  else
+    show_text(t)
+  end
+  return 0
+end
+
+M.commands = {
+  {
+    name = "show", summary = "ids, status, reward, verifier output and the last tool calls",
+    description = "Shows one trajectory: PATH is a record, a run folder or an AgentBox JSON. Where there are "
+        .. "several, name one: PATH#ID.",
+    arguments = { { "path", "a trajectory" } },
+    options = { { "--json", "print AgentBox's JSON of it" } },
+    run = show,
+  },
+}
+
+return M
