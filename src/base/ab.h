@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define AB_MUST_CHECK   __attribute__((warn_unused_result))
 #define AB_NORETURN     __attribute__((noreturn, cold))
 #define AB_PRINTF(f, v) __attribute__((format(printf, f, v)))
@@ -21,5 +25,9 @@ AB_NORETURN AB_PRINTF(3, 4) void ab_bug(const char *file, int line, const char *
 void *ab_xcalloc(size_t n, size_t size);
 void *ab_xrealloc(void *old, size_t size);
 char *ab_xstrndup(const char *s, size_t n); /* gives; always NUL-terminated */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,7 @@
 
 #define AB_PRIMITIVES(X) \
     X(timer) \
+    X(json) \
     X(http)
 
 #define X(name) int luaopen_agentbox_sys_##name(lua_State *L);

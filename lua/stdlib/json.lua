@@ -1,0 +1,122 @@
+--- JSON without losses.
+---
+--- `decode` keeps what plain Lua tables forget: `[]` and `{}` differ, null is `json.null`, objects
+--- remember the order of their keys (`pairs` follows it, new keys go last), 1.0 stays a float,
+--- and a number that neither a 64-bit integer nor a double can hold is a value with its text
+--- (`tostring` gives it). `encode` writes all of that back. A plain Lua table is a list when it has a first
+--- element, else an object with sorted keys; the empty one is `{}`, so use `json.array()` for `[]`.
+---
+--- Floats are written as Python writes them: the shortest text that reads back as the same
+--- number, `1e-07`, `1e+16`, `100000.0`.
+local sys = require "agentbox.sys.json"
+
+local M = {}
+
+--- The value of JSON's null. It is not nil and not false.
+---@type userdata
+M.null = sys.null
+
+---@class agentbox.JsonDecodeOpts
+---@field raw? string[]     # members of these names whose objects and arrays stay text (agentbox.JsonRaw)
+---@field repair? boolean   # accept what servers and models get wrong: lone surrogates, bytes that are not UTF-8, raw control characters in strings
+
+---@class agentbox.JsonEncodeOpts
+---@field indent? integer              # spaces a level, as Python's json.dumps(indent=); 0 is one line
+---@field ascii? boolean               # escape every character beyond ASCII
+---@field sorted? boolean              # sort the keys of all objects bytewise
+---@field utf8? "replace"|"error"      # bytes that are not UTF-8: U+FFFD (the default), or an error
+---@field nonfinite? "error"|"null"    # NaN and infinity: an error (the default), or null
+---@field max_bytes? integer           # refuse to write more, 1 GiB unless given
+
+--- A subtree kept as text. It is valid JSON; `encode` copies it, with line breaks made spaces.
+---@class agentbox.JsonRaw: userdata
+---@field text fun(self: agentbox.JsonRaw): string    # as it was in the source
+---@field decode fun(self: agentbox.JsonRaw): any     # a new value every time
+
+--- Parses one JSON text. Of repeated keys the last wins; nesting beyond 1024 is an error.
+---
+--- Raises on bad arguments.
+--- Returns the value, and with `repair` whether anything had to be repaired.
+--- Returns nil, err (`parse`, with line and column; `toobig`) when the text is not JSON.
+---@nodiscard
+---@param text string
+---@param opts? agentbox.JsonDecodeOpts
+---@return any value
+---@return agentbox.Err|boolean? err_or_repaired
+function M.decode(text, opts)
+  return sys.decode(text, opts)
+end
+
+--- Parses what a model wrote as the arguments of a call: as `decode` with `repair`, and a
+--- blank text is an empty object.
+---@nodiscard
+---@param text string
+---@return any value
+---@return agentbox.Err|boolean? err_or_repaired
+function M.decode_arguments(text)
+  if not text:find "%S" then return sys.object(), text ~= "" end
+  return sys.decode(text, { repair = true })
+end
+
+--- Writes a value as JSON, always valid UTF-8.
+---
+--- Raises an error value, code `badarg` with the path to the culprit, for what JSON cannot say: NaN, functions,
+--- cycles, lists with holes, keys that are not strings.
+---@param value any
+---@param opts? agentbox.JsonEncodeOpts
+---@return string text
+function M.encode(value, opts)
+  return sys.encode(value, opts)
+end
+
+--- Marks a table as an array, so that it is written as `[...]` even when empty.
+---@param t? table
+---@return table t          # the same table
+function M.array(t)
+  return sys.array(t)
+end
+
+--- Marks a table as an object that remembers the order of its keys from now on.
+---@param t? table
+---@param first? string[]   # keys that come first, in this order; the others follow sorted
+---@return table t          # the same table
+function M.object(t, first)
+  return sys.object(t, first)
+end
+
+---@param v any
+---@return boolean
+function M.is_array(v)
+  return sys.is_array(v)
+end
+
+---@param v any
+---@return boolean
+function M.is_object(v)
+  return sys.is_object(v)
+end
+
+--- What kind of JSON value this is, for the kinds that Lua's `type` does not tell.
+---@param v any
+---@return "null"|"array"|"object"|"number"|"raw"|nil kind   # "number": one kept as text
+function M.type(v)
+  return sys.type(v)
+end
+
+--- The keys of an object in order; of a plain table, its string keys sorted bytewise.
+---@param t table
+---@return string[] keys
+function M.keys(t)
+  return sys.keys(t)
+end
+
+--- Checks a JSON text and keeps it as it is, for `encode` to copy.
+---@nodiscard
+---@param text string
+---@return agentbox.JsonRaw? raw
+---@return agentbox.Err? err
+function M.raw(text)
+  return sys.raw(text)
+end
+
+return M

@@ -1,0 +1,250 @@
+/* json_object.c - tables that remember the order of their keys.
+ *
+ * The order is the array part of the metatable. A new key fires __newindex, because the table
+ * has no value for it; a deleted key stays in the list and is passed over, until the list has
+ * grown to its limit and is swept. Lists made by a parse are shared by all objects of the same
+ * shape, so the first new key gives the object a list of its own.
+ */
+#include "lua/json_value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Integer keys of an object's metatable, beside the list of keys in 1..n. */
+#define MT_TAG   0    /* a light userdata that nobody else has */
+#define MT_PLACE (-1) /* key -> its place in the list; only once the list is not shared */
+#define MT_LIMIT (-2) /* the length of the list at which deleted keys are swept */
+
+static const char next_key, tag; /* their addresses are unique */
+
+bool abl_json_is_object_mt(lua_State *L, int idx)
+{
+    lua_rawgeti(L, idx, MT_TAG);
+    bool yes = lua_touserdata(L, -1) == (const void *)&tag;
+    lua_pop(L, 1);
+    return yes;
+}
+
+void abl_json_push_object_mt(lua_State *L, int keys)
+{
+    lua_createtable(L, keys, 4);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)&tag);
+    lua_rawseti(L, -2, MT_TAG);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &next_key);
+    lua_rawgeti(L, -1, 1);
+    lua_setfield(L, -3, "__pairs");
+    lua_rawgeti(L, -1, 2);
+    lua_setfield(L, -3, "__newindex");
+    lua_pop(L, 1);
+    lua_pushliteral(L, "agentbox.json.object");
+    lua_setfield(L, -2, "__name");
+}
+
+static int l_next(lua_State *L)
+{
+    /* upvalues: the object, its list of keys, the place reached */
+    lua_Integer i = lua_tointeger(L, lua_upvalueindex(3));
+    for (;;) {
+        i++;
+        if (lua_rawgeti(L, lua_upvalueindex(2), i) == LUA_TNIL)
+            return 1;
+        if (lua_toboolean(L, -1)) {
+            lua_pushvalue(L, -1);
+            if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
+                break;
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 1);
+    }
+    lua_pushinteger(L, i);
+    lua_replace(L, lua_upvalueindex(3));
+    return 2;
+}
+
+static int l_pairs(lua_State *L)
+{
+    lua_settop(L, 1);
+    if (abl_json_type(L, 1) != ABL_JSON_OBJECT)
+        return luaL_argerror(L, 1, "not an object");
+    lua_pushinteger(L, 0);
+    lua_pushcclosure(L, l_next, 3);
+    return 1;
+}
+
+/* Gives the object a list of its own, without deleted keys. Stack: object at 1, list on top;
+ * replaces the list on top. */
+static void own_list(lua_State *L)
+{
+    lua_Integer n = (lua_Integer)lua_rawlen(L, -1), live = 0;
+    int old = lua_gettop(L);
+    abl_json_push_object_mt(L, (int)n + 1);
+    lua_createtable(L, 0, (int)n + 1);
+    for (lua_Integer i = 1; i <= n; i++) {
+        lua_rawgeti(L, old, i);
+        lua_pushvalue(L, -1);
+        if (lua_toboolean(L, -1) && lua_rawget(L, 1) != LUA_TNIL) {
+            lua_pushvalue(L, -2);
+            lua_rawseti(L, old + 1, ++live);
+            lua_pushvalue(L, -2);
+            lua_pushinteger(L, live);
+            lua_rawset(L, old + 2);
+        }
+        lua_settop(L, old + 2);
+    }
+    lua_rawseti(L, old + 1, MT_PLACE);
+    lua_pushinteger(L, live * 2 + 16);
+    lua_rawseti(L, old + 1, MT_LIMIT);
+    lua_pushvalue(L, -1);
+    lua_setmetatable(L, 1);
+    lua_remove(L, old);
+}
+
+/* t[k] = v for a key that has no value now: it goes last. */
+static int l_newindex(lua_State *L)
+{
+    lua_settop(L, 3);
+    if (lua_isnil(L, 3))
+        return 0;
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, 3);
+    if (abl_json_type(L, 1) != ABL_JSON_OBJECT)
+        return luaL_argerror(L, 1, "not an object");
+    lua_insert(L, 4); /* object, k, v, list, k, v */
+    lua_Integer n = (lua_Integer)lua_rawlen(L, 4);
+    bool owned = lua_rawgeti(L, 4, MT_LIMIT) != LUA_TNIL;
+    bool full = owned && n >= lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    if (!owned || full) {
+        lua_pushvalue(L, 4);
+        own_list(L);
+        lua_replace(L, 4);
+        n = (lua_Integer)lua_rawlen(L, 4);
+    }
+    lua_rawset(L, 1); /* raises on a NaN key, before the list knows it */
+    lua_rawgeti(L, 4, MT_PLACE);
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, -2) != LUA_TNIL) {
+        lua_pushboolean(L, 0);
+        lua_rawseti(L, 4, lua_tointeger(L, -2)); /* it was deleted: leave a hole */
+    }
+    lua_pop(L, 1);
+    lua_pushvalue(L, 2);
+    lua_pushinteger(L, n + 1);
+    lua_rawset(L, -3);
+    lua_pushvalue(L, 2);
+    lua_rawseti(L, 4, n + 1);
+    return 0;
+}
+
+struct key {
+    const char *s; /* borrowed from the table's key */
+    size_t len;
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct key *x = a, *y = b;
+    size_t n = x->len < y->len ? x->len : y->len;
+    int c = n ? memcmp(x->s, y->s, n) : 0;
+    return c ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+/* Pushes a list of the string keys of the table at idx, sorted; -1 as below. */
+static lua_Integer push_sorted_keys(lua_State *L, int idx)
+{
+    size_t n = 0, i = 0;
+    for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING) {
+            lua_pop(L, 2);
+            return -1;
+        }
+        n++;
+    }
+    lua_createtable(L, (int)n, 0);
+    struct key *keys = lua_newuserdatauv(L, (n ? n : 1) * sizeof *keys, 0);
+    for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1), i++)
+        keys[i].s = lua_tolstring(L, -2, &keys[i].len);
+    qsort(keys, n, sizeof *keys, compare_keys);
+    for (i = 0; i < n; i++) {
+        lua_pushlstring(L, keys[i].s, keys[i].len);
+        lua_rawseti(L, -3, (lua_Integer)i + 1);
+    }
+    lua_pop(L, 1);
+    return (lua_Integer)n;
+}
+
+lua_Integer abl_json_push_keys(lua_State *L, int idx, bool sorted)
+{
+    idx = lua_absindex(L, idx);
+    enum abl_json_type type = abl_json_type(L, idx);
+    if (type != ABL_JSON_OBJECT || sorted) {
+        if (type == ABL_JSON_OBJECT)
+            lua_pop(L, 1);
+        return push_sorted_keys(L, idx);
+    }
+    lua_Integer n = (lua_Integer)lua_rawlen(L, -1), live = 0;
+    lua_createtable(L, (int)n, 0);
+    for (lua_Integer i = 1; i <= n; i++) {
+        lua_rawgeti(L, -2, i);
+        lua_pushvalue(L, -1);
+        int has = lua_toboolean(L, -1) ? lua_rawget(L, idx) : LUA_TNIL;
+        lua_pop(L, 1);
+        if (has != LUA_TNIL && lua_type(L, -1) != LUA_TSTRING) {
+            lua_pop(L, 3);
+            return -1;
+        }
+        if (has != LUA_TNIL)
+            lua_rawseti(L, -2, ++live);
+        else
+            lua_pop(L, 1);
+    }
+    lua_remove(L, -2);
+    return live;
+}
+
+/* Appends the key on top to the list at `list` unless `seen` has it; pops it. */
+static lua_Integer add_key(lua_State *L, int list, int seen, lua_Integer n)
+{
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, seen) == LUA_TNIL) {
+        lua_pushvalue(L, -2);
+        lua_pushboolean(L, 1);
+        lua_rawset(L, seen);
+        lua_pushvalue(L, -2);
+        lua_rawseti(L, list, ++n);
+    }
+    lua_pop(L, 2);
+    return n;
+}
+
+void abl_json_mark_object(lua_State *L, int idx, int first_idx)
+{
+    idx = lua_absindex(L, idx);
+    if (push_sorted_keys(L, idx) < 0)
+        luaL_error(L, "an object's keys must be strings");
+    int sorted = lua_gettop(L);
+    lua_Integer n = 0, first = first_idx ? (lua_Integer)lua_rawlen(L, first_idx) : 0;
+    lua_newtable(L);
+    abl_json_push_object_mt(L, (int)lua_rawlen(L, sorted));
+    for (lua_Integer i = 1; i <= first; i++) {
+        if (lua_rawgeti(L, first_idx, i) != LUA_TSTRING)
+            luaL_error(L, "an object's keys must be strings");
+        n = add_key(L, sorted + 2, sorted + 1, n);
+    }
+    for (lua_Integer i = 1, m = (lua_Integer)lua_rawlen(L, sorted); i <= m; i++) {
+        lua_rawgeti(L, sorted, i);
+        n = add_key(L, sorted + 2, sorted + 1, n);
+    }
+    lua_setmetatable(L, idx);
+    lua_settop(L, sorted - 1);
+}
+
+void abl_json_register_object(lua_State *L)
+{
+    lua_createtable(L, 2, 0);
+    lua_pushcfunction(L, l_pairs);
+    lua_rawseti(L, -2, 1);
+    lua_pushcfunction(L, l_newindex);
+    lua_rawseti(L, -2, 2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &next_key);
+}

@@ -1,0 +1,232 @@
+/* json_push.c - a parsed document to Lua values. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lua/json_value.h"
+
+#define SHAPES_TYPE "agentbox.json.shapes"
+
+/* A parent with more children than this makes no more that can be found again: a map from
+ * ids to things would search a long list for nothing. */
+#define MAX_CHILDREN 8
+
+/* Shapes are a tree: a shape is its parent's keys and one more. Shape 0 has no keys. */
+struct shape {
+    uint32_t parent, child, sibling; /* 0 stands for none */
+    uint32_t recent;                 /* the child that matched last */
+    uint32_t children, keys;
+    size_t key; /* node of the last key */
+    bool built; /* its metatable is in the table of metatables, at this shape's number */
+};
+
+struct shapes {
+    struct shape *list; /* owns */
+    uint32_t count, cap;
+};
+
+struct builder {
+    lua_State *L;
+    const struct ab_json *doc;
+    size_t next; /* node */
+    struct shapes *shapes;
+    int metatables, src; /* stack indices */
+};
+
+static int l_shapes_gc(lua_State *L)
+{
+    struct shapes *shapes = luaL_checkudata(L, 1, SHAPES_TYPE);
+    free(shapes->list);
+    *shapes = (struct shapes){0};
+    return 0;
+}
+
+static uint32_t add_shape(struct shapes *s, uint32_t parent, size_t key)
+{
+    if (s->count == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 32;
+        s->list = ab_xrealloc(s->list, s->cap * sizeof *s->list);
+    }
+    uint32_t keys = s->count ? s->list[parent].keys + 1 : 0;
+    s->list[s->count] = (struct shape){.parent = parent, .key = key, .keys = keys};
+    return s->count++;
+}
+
+static bool same_key(const struct ab_json *doc, size_t a, size_t b)
+{
+    const struct ab_json_node *x = &doc->nodes[a], *y = &doc->nodes[b];
+    return x->len == y->len &&
+           memcmp(ab_json_text(doc, x), ab_json_text(doc, y), x->len) == 0;
+}
+
+/* The shape with one more key, the one at node `key`. */
+static uint32_t extend(struct builder *b, uint32_t at, size_t key)
+{
+    struct shapes *s = b->shapes;
+    uint32_t c = s->list[at].recent;
+    if (c && same_key(b->doc, s->list[c].key, key))
+        return c;
+    for (c = s->list[at].child; c; c = s->list[c].sibling) {
+        if (same_key(b->doc, s->list[c].key, key)) {
+            s->list[at].recent = c;
+            return c;
+        }
+    }
+    c = add_shape(s, at, key);
+    struct shape *parent = &s->list[at];
+    if (parent->children < MAX_CHILDREN) {
+        parent->children++;
+        s->list[c].sibling = parent->child;
+        parent->child = parent->recent = c;
+    }
+    return c;
+}
+
+static void push_text(struct builder *b, const struct ab_json_node *node)
+{
+    lua_pushlstring(b->L, ab_json_text(b->doc, node), node->len);
+}
+
+/* With a key that came twice the list on top is longer than the object below it. */
+static void drop_repeats(struct builder *b, uint32_t keys)
+{
+    lua_State *L = b->L;
+    int mt = lua_gettop(L);
+    uint32_t n = 0;
+    for (lua_pushnil(L); lua_next(L, mt - 1); lua_pop(L, 1))
+        n++;
+    if (n == keys)
+        return;
+    lua_newtable(L);
+    n = 0;
+    for (uint32_t i = 1; i <= keys; i++) {
+        lua_rawgeti(L, mt, i);
+        lua_pushvalue(L, -1);
+        bool seen = lua_rawget(L, mt + 1) != LUA_TNIL;
+        lua_pop(L, 1);
+        if (!seen) {
+            lua_pushvalue(L, -1);
+            lua_rawseti(L, mt, ++n);
+            lua_pushboolean(L, 1);
+            lua_rawset(L, mt + 1);
+        } else {
+            lua_pop(L, 1);
+        }
+    }
+    for (uint32_t i = keys; i > n; i--) {
+        lua_pushnil(L);
+        lua_rawseti(L, mt, i);
+    }
+    lua_settop(L, mt);
+}
+
+/* Gives the object on top the metatable of its shape. */
+static void set_shape(struct builder *b, uint32_t shape)
+{
+    lua_State *L = b->L;
+    struct shape *list = b->shapes->list;
+    if (list[shape].built) {
+        lua_rawgeti(L, b->metatables, shape);
+        lua_setmetatable(L, -2);
+        return;
+    }
+    uint32_t keys = list[shape].keys;
+    abl_json_push_object_mt(L, (int)keys);
+    for (uint32_t at = shape, i = keys; i > 0; i--, at = list[at].parent) {
+        push_text(b, &b->doc->nodes[list[at].key]);
+        lua_rawseti(L, -2, i);
+    }
+    drop_repeats(b, keys);
+    list[shape].built = true;
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, b->metatables, shape);
+    lua_setmetatable(L, -2);
+}
+
+static void push_value(struct builder *b);
+
+static void push_object(struct builder *b, uint32_t members)
+{
+    lua_State *L = b->L;
+    uint32_t shape = 0;
+    lua_createtable(L, 0, (int)members);
+    for (uint32_t i = 0; i < members; i++) {
+        push_text(b, &b->doc->nodes[b->next]);
+        shape = extend(b, shape, b->next);
+        b->next++;
+        push_value(b);
+        lua_rawset(L, -3);
+    }
+    set_shape(b, shape);
+}
+
+static void push_array(struct builder *b, uint32_t elements)
+{
+    lua_State *L = b->L;
+    lua_createtable(L, (int)elements, 0);
+    for (uint32_t i = 1; i <= elements; i++) {
+        push_value(b);
+        lua_rawseti(L, -2, i);
+    }
+    abl_json_mark_array(L, -1);
+}
+
+/* Recursion is bounded by AB_JSON_MAX_DEPTH. */
+static void push_value(struct builder *b)
+{
+    lua_State *L = b->L;
+    const struct ab_json_node *node = &b->doc->nodes[b->next++];
+    switch ((enum ab_json_kind)node->kind) {
+    case AB_JSON_NULL:
+        abl_json_push_null(L);
+        break;
+    case AB_JSON_FALSE:
+    case AB_JSON_TRUE:
+        lua_pushboolean(L, node->kind == AB_JSON_TRUE);
+        break;
+    case AB_JSON_INT:
+        lua_pushinteger(L, node->integer);
+        break;
+    case AB_JSON_FLOAT:
+        lua_pushnumber(L, node->number);
+        break;
+    case AB_JSON_NUMBER:
+        abl_json_push_number(L, ab_json_text(b->doc, node), node->len);
+        break;
+    case AB_JSON_STRING:
+        push_text(b, node);
+        break;
+    case AB_JSON_RAW:
+        abl_json_push_raw(L, b->src, ab_json_text(b->doc, node), node->len);
+        break;
+    case AB_JSON_ARRAY:
+        luaL_checkstack(L, 10, "JSON nesting");
+        push_array(b, node->len);
+        break;
+    case AB_JSON_OBJECT:
+        luaL_checkstack(L, 10, "JSON nesting");
+        push_object(b, node->len);
+        break;
+    }
+}
+
+void abl_json_push(lua_State *L, int idx, int src_idx)
+{
+    struct builder b = {.L = L, .src = lua_absindex(L, src_idx)};
+    b.doc = lua_touserdata(L, idx);
+    luaL_checkstack(L, 10, "JSON");
+    b.shapes = lua_newuserdatauv(L, sizeof *b.shapes, 0);
+    *b.shapes = (struct shapes){0};
+    if (luaL_newmetatable(L, SHAPES_TYPE)) {
+        lua_pushcfunction(L, l_shapes_gc);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_setmetatable(L, -2);
+    lua_newtable(L);
+    b.metatables = lua_gettop(L);
+    add_shape(b.shapes, 0, 0);
+    push_value(&b);
+    free(b.shapes->list);
+    *b.shapes = (struct shapes){0};
+    lua_replace(L, b.metatables - 1);
+    lua_settop(L, b.metatables - 1);
+}

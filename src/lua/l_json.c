@@ -1,0 +1,241 @@
+/* l_json.c - agentbox.sys.json */
+#include <limits.h>
+#include <string.h>
+
+#include "lua/conv.h"
+#include "lua/json_encode.h"
+#include "lua/json_value.h"
+
+int luaopen_agentbox_sys_json(lua_State *L);
+
+#define BUFFER_TYPE    "agentbox.json.buffer"
+#define MAX_RAW_NAMES  16
+#define MAX_TEXT_BYTES (1u << 30)
+#define MAX_INDENT     16
+
+/* Reads opts.raw, a list of names; the strings stay borrowed from the options table. */
+static size_t read_raw_names(lua_State *L, int idx, struct ab_json_name *names)
+{
+    if (!lua_istable(L, idx) || lua_getfield(L, idx, "raw") == LUA_TNIL)
+        return 0;
+    luaL_argcheck(L, lua_istable(L, -1), idx, "option 'raw': list of names expected");
+    lua_Integer n = (lua_Integer)lua_rawlen(L, -1);
+    luaL_argcheck(L, n <= MAX_RAW_NAMES, idx, "option 'raw': too many names");
+    for (lua_Integer i = 0; i < n; i++) {
+        luaL_argcheck(L, lua_rawgeti(L, -1, i + 1) == LUA_TSTRING, idx,
+                      "option 'raw': list of names expected");
+        names[i].s = lua_tolstring(L, -1, &names[i].len);
+        lua_pop(L, 1);
+    }
+    return (size_t)n;
+}
+
+static int l_buffer_gc(lua_State *L)
+{
+    ab_buf_fini(luaL_checkudata(L, 1, BUFFER_TYPE));
+    return 0;
+}
+
+/* A buffer that the collector frees should anything raise before it is released. */
+static struct ab_buf *push_buffer(lua_State *L)
+{
+    struct ab_buf *buf = lua_newuserdatauv(L, sizeof *buf, 0);
+    ab_buf_init(buf, 0);
+    if (luaL_newmetatable(L, BUFFER_TYPE)) {
+        lua_pushcfunction(L, l_buffer_gc);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_setmetatable(L, -2);
+    return buf;
+}
+
+/* Replaces the text at 1 by its repaired form. Returns whether anything was repaired. */
+static bool repair_text(lua_State *L)
+{
+    size_t len;
+    const char *text = lua_tolstring(L, 1, &len);
+    struct ab_buf *buf = push_buffer(L);
+    size_t fixes = ab_json_repair(buf, text, len);
+    if (fixes > 0) {
+        lua_pushlstring(L, buf->data, buf->len);
+        lua_replace(L, 1);
+    }
+    ab_buf_fini(buf);
+    lua_pop(L, 1);
+    return fixes > 0;
+}
+
+/* decode(text [, opts]) -> value [, repaired] | nil, err */
+static int l_decode(lua_State *L)
+{
+    static const char *const allowed[] = {"raw", "repair", NULL};
+    struct ab_json_name names[MAX_RAW_NAMES];
+    struct ab_json_opts opts = {.raw = names};
+    struct ab_err err;
+    size_t len;
+    const char *text = luaL_checklstring(L, 1, &len);
+    abl_check_keys(L, 2, allowed);
+    lua_settop(L, 2);
+    bool repair = abl_opt_boolean(L, 2, "repair", false), repaired = false;
+    opts.raw_count = read_raw_names(L, 2, names);
+    struct ab_json *doc = abl_json_take(L);
+    int parser = lua_gettop(L);
+    int rc = ab_json_parse(doc, text, len, &opts, &err);
+    if (rc < 0 && repair && repair_text(L)) {
+        repaired = true;
+        text = lua_tolstring(L, 1, &len);
+        rc = ab_json_parse(doc, text, len, &opts, &err);
+    }
+    if (rc < 0) {
+        abl_json_return(L, parser);
+        return abl_push_err(L, &err, "json.decode");
+    }
+    abl_json_push(L, parser, 1);
+    abl_json_return(L, parser);
+    lua_pushboolean(L, repaired);
+    return repair ? 2 : (lua_pop(L, 1), 1);
+}
+
+static void read_format(lua_State *L, int idx, struct abl_json_format *format)
+{
+    static const char *const allowed[] = {"indent", "ascii",     "sorted",
+                                          "utf8",   "nonfinite", "max_bytes", NULL};
+    abl_check_keys(L, idx, allowed);
+    lua_Integer indent = abl_opt_integer(L, idx, "indent", 0);
+    luaL_argcheck(L, indent >= 0 && indent <= MAX_INDENT, idx, "option 'indent': 0 to 16");
+    lua_Integer max = abl_opt_integer(L, idx, "max_bytes", MAX_TEXT_BYTES);
+    luaL_argcheck(L, max > 0, idx, "option 'max_bytes': must be positive");
+    const char *utf8 = abl_opt_string(L, idx, "utf8", "replace");
+    bool strict = strcmp(utf8, "error") == 0;
+    luaL_argcheck(L, strict || strcmp(utf8, "replace") == 0, idx,
+                  "option 'utf8': \"replace\" or \"error\"");
+    const char *nonfinite = abl_opt_string(L, idx, "nonfinite", "error");
+    bool null = strcmp(nonfinite, "null") == 0;
+    luaL_argcheck(L, null || strcmp(nonfinite, "error") == 0, idx,
+                  "option 'nonfinite': \"null\" or \"error\"");
+    *format = (struct abl_json_format){
+        .style = (strict ? AB_JSON_STRICT : 0u) |
+                 (abl_opt_boolean(L, idx, "ascii", false) ? AB_JSON_ASCII : 0u),
+        .indent = (int)indent,
+        .sorted = abl_opt_boolean(L, idx, "sorted", false),
+        .nonfinite_null = null,
+        .max_bytes = (size_t)max,
+    };
+}
+
+/* encode(value [, opts]) -> text. Raises an error value when JSON cannot say it. */
+static int l_encode(lua_State *L)
+{
+    struct abl_json_format format;
+    struct ab_err err;
+    luaL_checkany(L, 1);
+    lua_settop(L, 2);
+    read_format(L, 2, &format);
+    struct ab_buf *out = push_buffer(L);
+    if (abl_json_encode(L, 1, &format, out, &err) < 0) {
+        ab_buf_fini(out);
+        abl_push_errvalue(L, &err, "json.encode");
+        return lua_error(L);
+    }
+    lua_pushlstring(L, out->data, out->len);
+    ab_buf_fini(out);
+    return 1;
+}
+
+/* array([t]) -> t, marked as an array */
+static int l_array(lua_State *L)
+{
+    lua_settop(L, 1);
+    if (lua_isnil(L, 1)) {
+        lua_newtable(L);
+        lua_replace(L, 1);
+    }
+    luaL_checktype(L, 1, LUA_TTABLE);
+    abl_json_mark_array(L, 1);
+    return 1;
+}
+
+/* object([t [, first]]) -> t, marked as an object: keys in `first` first, then the others */
+static int l_object(lua_State *L)
+{
+    lua_settop(L, 2);
+    if (lua_isnil(L, 1)) {
+        lua_newtable(L);
+        lua_replace(L, 1);
+    }
+    luaL_checktype(L, 1, LUA_TTABLE);
+    bool ordered = !lua_isnil(L, 2);
+    if (ordered)
+        luaL_checktype(L, 2, LUA_TTABLE);
+    if (ordered || abl_json_type(L, 1) != ABL_JSON_OBJECT)
+        abl_json_mark_object(L, 1, ordered ? 2 : 0);
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int l_is_array(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    lua_pushboolean(L, abl_json_type(L, 1) == ABL_JSON_ARRAY);
+    return 1;
+}
+
+static int l_is_object(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    lua_pushboolean(L, abl_json_type(L, 1) == ABL_JSON_OBJECT);
+    return 1;
+}
+
+/* keys(t) -> list of keys, in order */
+static int l_keys(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    if (abl_json_push_keys(L, 1, false) < 0)
+        return luaL_argerror(L, 1, "an object's keys must be strings");
+    abl_json_mark_array(L, -1);
+    return 1;
+}
+
+/* raw(text) -> Raw | nil, err: text that encode copies as it is */
+static int l_raw(lua_State *L)
+{
+    size_t len;
+    struct ab_err err;
+    struct ab_json_opts opts = {.raw_root = true};
+    const char *text = luaL_checklstring(L, 1, &len);
+    lua_settop(L, 1);
+    struct ab_json *doc = abl_json_take(L);
+    int rc = ab_json_parse(doc, text, len, &opts, &err);
+    if (rc == 0)
+        abl_json_push_raw(L, 1, ab_json_text(doc, doc->nodes), doc->nodes[0].len);
+    abl_json_return(L, 2);
+    return rc == 0 ? 1 : abl_push_err(L, &err, "json.raw");
+}
+
+/* type(v) -> "null", "array", "object", "number" (a boxed one), "raw", or nil */
+static int l_type(lua_State *L)
+{
+    static const char *const names[] = {
+        [ABL_JSON_OTHER] = NULL,      [ABL_JSON_NULL] = "null",     [ABL_JSON_ARRAY] = "array",
+        [ABL_JSON_OBJECT] = "object", [ABL_JSON_NUMBER] = "number", [ABL_JSON_RAW] = "raw",
+    };
+    luaL_checkany(L, 1);
+    lua_pushstring(L, names[abl_json_type(L, 1)]);
+    return 1;
+}
+
+int luaopen_agentbox_sys_json(lua_State *L)
+{
+    static const luaL_Reg lib[] = {
+        {"decode", l_decode},     {"encode", l_encode},       {"array", l_array},
+        {"object", l_object},     {"is_array", l_is_array},   {"is_object", l_is_object},
+        {"keys", l_keys},         {"raw", l_raw},             {"type", l_type},
+        {NULL, NULL},
+    };
+    abl_json_register(L);
+    luaL_newlib(L, lib);
+    abl_json_push_null(L);
+    lua_setfield(L, -2, "null");
+    return 1;
+}
