@@ -18,7 +18,7 @@ M.null = sys.null
 
 ---@class agentbox.JsonDecodeOpts
 ---@field raw? string[]     # members of these names whose objects and arrays stay text (agentbox.JsonRaw)
----@field repair? boolean   # accept what servers and models get wrong: lone surrogates, bytes that are not UTF-8, raw control characters in strings
+---@field repair? boolean   # accept lone surrogates, bytes that are not UTF-8, raw control characters in strings
 
 ---@class agentbox.JsonEncodeOpts
 ---@field indent? integer              # spaces a level, as Python's json.dumps(indent=); 0 is one line

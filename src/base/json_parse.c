@@ -199,7 +199,7 @@ static int string_bounds(struct parser *p, size_t at, size_t *end)
 
 static int check_string(struct parser *p, size_t at)
 {
-    size_t end;
+    size_t end = at;
     if (string_bounds(p, at, &end) < 0)
         return -1;
     return unescape(p, p->src + at + 1, p->src + end, NULL, NULL);
@@ -207,7 +207,7 @@ static int check_string(struct parser *p, size_t at)
 
 static int read_string(struct parser *p, size_t at)
 {
-    size_t end;
+    size_t end = at;
     if (string_bounds(p, at, &end) < 0)
         return -1;
     const char *s = p->src + at + 1;

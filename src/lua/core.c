@@ -5,6 +5,7 @@
 #define AB_PRIMITIVES(X) \
     X(timer) \
     X(json) \
+    X(utf8x) \
     X(http)
 
 #define X(name) int luaopen_agentbox_sys_##name(lua_State *L);
