@@ -1,0 +1,12 @@
+"""Fizz buzz: the counting game."""
+
+
+def fizzbuzz(n):
+    """The word for n: "Fizz" for multiples of 3, "Buzz" of 5, "FizzBuzz" of both, else the number."""
+    word = ("Fizz" if n % 3 == 0 else "") + ("Buzz" if n % 5 == 0 else "")
+    return word or str(n)
+
+
+def play(limit):
+    """The words for 1 up to and including limit."""
+    return [fizzbuzz(n) for n in range(1, limit + 1)]

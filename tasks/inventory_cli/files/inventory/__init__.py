@@ -1,0 +1,1 @@
+"""Stock from movements: read, keep a ledger, report."""
