@@ -5,6 +5,7 @@
 #define AB_PRIMITIVES(X) \
     X(timer) \
     X(json) \
+    X(yaml) \
     X(utf8x) \
     X(http)
 
