@@ -1,0 +1,62 @@
+# A front door: every target is a preset, a CTest label or a script. `make` leaves build/agentbox.
+PREFIX ?= /usr/local
+suites = unit lua cli sandbox faults tasks peers checks
+lua_files = lua tests examples tools bench
+c_files = $$(find src tests bench -name '*.[ch]')
+
+all:
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release
+
+demo: all
+	@build/agentbox script examples/demo.lua
+
+test:
+	@tests/run
+
+$(suites):
+	@tests/run $@
+
+fuzz:
+	PRESET=fuzz tests/run fuzz
+
+asan tsan:
+	PRESET=$@ tests/run unit lua cli faults fuzz
+
+soak:
+	AGENTBOX_SOAK=1 tests/run soak
+
+bench: all
+	build/agentbox script bench/run.lua
+
+lint: layers budget
+	luacheck -q $(lua_files)
+	clang-format --dry-run -Werror $(c_files)
+
+tidy:
+	cmake --preset dev && run-clang-tidy -quiet -p build/dev 'src/.*\.c$$'
+
+fmt:
+	clang-format -i $(c_files)
+
+layers budget:
+	lua5.4 tools/$@.lua
+
+doc: all
+	lua5.4 tools/docgen.lua
+	build/agentbox help --markdown >docs/cli.md
+
+deb: all
+	cd build/release && cpack -G DEB
+
+rock:
+	luarocks --lua-version 5.4 lint agentbox-scm-1.rockspec
+	luarocks --lua-version 5.4 make --tree build/rock agentbox-scm-1.rockspec
+
+install: all
+	cmake --install build/release --prefix $(PREFIX)
+
+clean:
+	rm -rf build
+
+.PHONY: all demo test $(suites) fuzz asan tsan soak bench lint tidy fmt layers budget doc deb rock install clean
