@@ -1,0 +1,321 @@
+--- ART's trajectories (openpipe-art 0.5.23; both forms also load in the releases since 0.4 that have them).
+---
+--- `form = "messages"`: `messages_and_choices`, where a `Choice` (here every trainable sampled message) marks what is
+--- trained; `token_ids` and `prompt_token_ids` stand on the choice itself. Branches become `additional_histories`.
+--- `form = "exchanges"`: the raw request and response of every model call (0.5.20 and later).
+---
+--- An unscored rollout is no trajectory, since ART would read it as reward 0: in a group it is an exception.
+local agentbox = require "agentbox.formats.agentbox"
+local choice = require "agentbox.formats._choice"
+local json = require "agentbox.json"
+local time = require "agentbox.sys.time"
+local tokens = require "agentbox.record.tokens"
+
+local M = {
+  api = 1,
+  name = "art",
+  summary = "OpenPipe ART: a trajectory, or groups of them as lines",
+  extension = ".json",
+  layout = { indent = 2, ascii = true },
+  never = { "times, exit codes and errors of tools", "the verifier's report beyond its capped output", "calls of judges" },
+  options = { form = { "messages", "exchanges" }, group = "boolean" },
+}
+
+-- What openai.types.chat.chat_completion.Choice accepts.
+local FINISH = { stop = true, length = true, tool_calls = true, content_filter = true, function_call = true }
+local TRAFFIC = { agent = true, subagent = true, compaction = true }
+
+local function scalar(value)
+  local kind = type(value)
+  if kind == "string" or kind == "number" or kind == "boolean" then return value end
+  if value == nil or value == json.null then return json.null end
+  if json.is_array(value) then
+    local parts = {}
+    for i, item in ipairs(value) do
+      if type(item) ~= "string" and type(item) ~= "number" then return json.encode(value) end
+      parts[i] = tostring(item)
+    end
+    return table.concat(parts, ",")
+  end
+  return json.encode(value)
+end
+
+-- ART before 0.5.20 takes scalars only: lists are joined, the rest is JSON text.
+local function metadata_of(t, native)
+  local out = json.object {}
+  out.task_id = t.task_id
+  out.run_id = t.run_id
+  out.final_status = t.final_status
+  out.scenario_id = t.task_id
+  out.trajectory_id = t.id
+  out.stop = t.stop_reason
+  out.failure_class = t.failure_class or json.null
+  for key, value in pairs(native.metadata) do
+    if out[key] == nil then out[key] = scalar(value) end
+  end
+  if native.model ~= json.null then out.model = native.model end
+  if native.error ~= json.null then out.error = native.error end
+  return out
+end
+
+local function metrics_of(t, native)
+  local out, metrics = json.object {}, native.metrics
+  out.duration = metrics.duration_s
+  out.steps = metrics.steps
+  out.tool_calls = metrics.tool_calls
+  out.correct = t.final_status == "success" and 1.0 or 0.0
+  if metrics.model_calls ~= 0 then out.model_calls = metrics.model_calls end
+  if metrics.total_tokens ~= json.null then out.total_tokens = metrics.total_tokens end
+  for name, value in pairs(t.components or {}) do
+    if type(value) == "table" then name, value = value.name, value.score end
+    if type(name) == "string" and type(value) == "number" then out["component/" .. name] = value end
+  end
+  return out
+end
+
+local function logs_of(t)
+  local out = json.array {}
+  for i, entry in ipairs(t.line.logs or {}) do out[i] = choice.plain(entry.text) end
+  return out
+end
+
+local function finish_of(call, given)
+  if FINISH[given] then return given end
+  return FINISH[call.finish and call.finish.norm] and call.finish.norm or nil
+end
+
+-- Log-probs in the form that names ids, for a reply that gave the planes another way.
+local function logprobs_of(planes)
+  local content = json.array {}
+  for i, id in ipairs(planes.out) do
+    local entry = json.object {}
+    entry.token = "token_id:" .. id
+    entry.logprob = planes.lp[i]
+    entry.bytes = json.null
+    entry.top_logprobs = json.array {}
+    content[i] = entry
+  end
+  local out = json.object {}
+  out.content = content
+  out.refusal = json.null
+  return out
+end
+
+local function add_tokens(t, call, out, response)
+  if not tokens.is_rl_grade(call) then return false end
+  local planes = tokens.unpack(t.line.calls, call)
+  if not out.logprobs or out.logprobs == json.null then out.logprobs = logprobs_of(planes) end
+  out.prompt_token_ids = out.prompt_token_ids or response and response.prompt_token_ids or json.array(planes.prompt or {})
+  out.token_ids = out.token_ids or json.array(planes.out)
+  return true
+end
+
+-- The engine may have had to rewrite ids or arguments to be able to go on; then the history as it was sent counts.
+local function same_calls(a, b)
+  local left, right = choice.plain(a.tool_calls) or {}, choice.plain(b.tool_calls) or {}
+  if #left ~= #right then return false end
+  for i, call in ipairs(left) do
+    local other = right[i]
+    if call.id ~= other.id or call["function"].arguments ~= other["function"].arguments then return false end
+  end
+  return true
+end
+
+local function choice_of(t, step, call, lost)
+  local found, response = choice.of(t, step.node)
+  local out = json.object {}
+  local finish = finish_of(call, found and found.finish_reason)
+  if not finish then
+    lost("call %d ended as %q, which no Choice may say: not trainable", call.i, call.finish and call.finish.raw or "unknown")
+    return nil
+  end
+  out.finish_reason = finish
+  out.index = 0
+  local message = step.message
+  if found then
+    for key, value in pairs(found) do
+      if out[key] == nil then out[key] = value end
+    end
+    if type(found.message) == "table" and same_calls(found.message, message) then message = found.message end
+  else
+    lost("call %d has no recorded response: its choice is made from the message", call.i)
+  end
+  if out.logprobs == nil then out.logprobs = json.null end
+  out.message = message
+  if not add_tokens(t, call, out, response) then lost("call %d has no token ids from the server", call.i) end
+  return out
+end
+
+local function history_of(t, leaf, trained, lost)
+  local out = json.array {}
+  for i, step in ipairs(t:path(leaf)) do
+    local call = step.node.o == "sampled" and choice.call(t, step.node)
+    local item
+    if call and call.trainable and not trained[step.index] then
+      trained[step.index] = true
+      item = choice_of(t, step, call, lost)
+    end
+    out[i] = item or step.message
+  end
+  return out
+end
+
+local function other_leaves(t)
+  local parents, leaves = {}, {}
+  local nodes = t.line.nodes
+  for _, node in ipairs(nodes) do
+    if node.p ~= json.null then parents[node.p] = true end
+  end
+  for i = 0, #nodes - 1 do
+    if not parents[i] and i ~= t.line.leaf then leaves[#leaves + 1] = i end
+  end
+  return leaves
+end
+
+local function add_messages(t, doc, lost)
+  local trained = {}
+  doc.messages_and_choices = history_of(t, nil, trained, lost)
+  doc.tools = t.tools or json.null
+  doc.additional_histories = json.array {}
+  for i, leaf in ipairs(other_leaves(t)) do
+    local history = json.object {}
+    history.messages_and_choices = history_of(t, leaf, trained, lost)
+    history.tools = doc.tools
+    doc.additional_histories[i] = history
+  end
+end
+
+local function one_line(text)
+  if text:find("\n", 1, true) then return json.decode(text) end
+  return json.raw(text)
+end
+
+local function request_of(t, call)
+  local text = t:body(call, "request")
+  if text then return one_line(text), true end
+  local out = json.object {}
+  out.model = call.model or t.line.policy.model
+  out.messages = json.array {}
+  for i, step in ipairs(t:path(call.leaf)) do out.messages[i] = step.message end
+  if t.tools then out.tools = t.tools end
+  return out, false
+end
+
+local function made_response(t, call)
+  local node = call.out and call.out ~= json.null and t.line.nodes[call.out + 1]
+  local finish = finish_of(call)
+  if not node or not finish then return nil end
+  local out, item = json.object {}, json.object {}
+  item.index = 0
+  item.finish_reason = finish
+  item.logprobs = json.null
+  item.message = choice.message(node)
+  add_tokens(t, call, item)
+  out.id = call.response_id or ("%s-%d"):format(t.id, call.i)
+  out.object = "chat.completion"
+  out.created = math.floor(call.t and call.t[#call.t] or t.line.started)
+  out.model = call.model or t.line.policy.model
+  out.choices = json.array { item }
+  return out
+end
+
+local function response_of(t, call)
+  local response = choice.response(t, call)
+  local choices = response and response.choices
+  if type(choices) ~= "table" or #choices == 0 then return made_response(t, call), false end
+  for _, item in ipairs(choices) do
+    if not FINISH[item.finish_reason] then return nil, true end
+  end
+  return one_line(t:body(call, "response")), true
+end
+
+local function exchange_of(t, call, lost)
+  local request, sent = request_of(t, call)
+  local response, received = response_of(t, call)
+  if not response then
+    return lost("call %d ended as %q, which ART does not know", call.i, call.finish and call.finish.raw or "unknown")
+  end
+  if not sent or not received then lost("call %d was not recorded verbatim: its exchange is made from the messages", call.i) end
+  if not tokens.is_rl_grade(call) then lost("call %d has no token ids from the server", call.i) end
+  local started = call.t and call.t ~= json.null and call.t or { t.line.started, t.line.started }
+  local out = json.object {}
+  out.request = request
+  out.response = response
+  out.start_time = time.iso(started[1])
+  out.end_time = time.iso(started[#started])
+  return out
+end
+
+local function add_exchanges(t, doc, lost)
+  local list = json.array {}
+  for _, call in ipairs(t.line.calls) do
+    if TRAFFIC[call.purpose] and not choice.plain(call.error) then
+      list[#list + 1] = exchange_of(t, call, lost)
+    end
+  end
+  doc.exchanges = json.object {}
+  doc.exchanges.chat_completions = list
+end
+
+local function name_losses(t, lost)
+  if choice.any(t.line.calls, "error") then lost "calls that failed" end
+end
+
+--- Turns a trajectory into an `art.Trajectory`; an unscored one into nil and the reason.
+---@param t agentbox.Traj
+---@param opts { form?: "messages"|"exchanges" }
+---@return table? doc
+---@return string[] losses
+---@return string? reason
+function M.convert(t, opts)
+  local losses, told = {}, {}
+  local function lost(what, ...)
+    local text = what:format(...)
+    if not told[text] then told[text], losses[#losses + 1] = true, text end
+  end
+  if not t.scored then return nil, losses, "unscored, and ART would read it as reward 0" end
+  local doc, native = json.object {}, (agentbox.convert(t))
+  if opts.form == "exchanges" then add_exchanges(t, doc, lost) else add_messages(t, doc, lost) end
+  doc.reward = t.reward + 0.0
+  if t.version_min then doc.initial_policy_version, doc.final_policy_version = t.version_min, t.version_max end
+  doc.metrics = metrics_of(t, native)
+  doc.metadata = metadata_of(t, native)
+  doc.logs = logs_of(t)
+  name_losses(t, lost)
+  return doc, losses
+end
+
+--- What a rollout that gave no trajectory leaves in its group.
+---@param t agentbox.Traj
+---@return table exception   # ART's PydanticException
+function M.exception(t)
+  local out = json.object {}
+  out.type = ("agentbox.%s.%s"):format(t.failure_class or "unscored", t.stop_reason)
+  out.message = t.error or ("rollout %s of task %s was not scored"):format(t.id, t.task_id)
+  out.traceback = ""
+  return out
+end
+
+--- The group that a trajectory belongs to: the one it was planned in, else all of its task.
+---@param t agentbox.Traj
+---@return string
+function M.group_key(t)
+  local group = choice.plain(t.line.group)
+  return group and group.id or t.task_id
+end
+
+--- An `art.TrajectoryGroup`.
+---@param key string
+---@param docs table[]
+---@param exceptions table[]
+---@return table
+function M.join(key, docs, exceptions)
+  local out = json.object {}
+  out.trajectories = json.array(docs)
+  out.exceptions = json.array(exceptions)
+  out.metadata = json.object {}
+  out.metadata.group_id = key
+  return out
+end
+
+return M

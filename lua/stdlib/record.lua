@@ -1,0 +1,312 @@
+--- The recorder: what one rollout did, as one `agentbox.trajectory/1` line (docs/trajectories.md).
+---
+--- Messages form a graph of nodes (`p` is the parent), so that a fork, a compaction or a second speaker is a branch
+--- and never an edit. A message is encoded when it is handed over: what is changed later in Lua is not in the record.
+--- Every text passes the registry of secrets before it is kept.
+---
+---     rec = record.new { run_id = "r1", id = "r1-0", task = task, model = model:describe() }
+---     leaf = rec:message(prompt, { origin = "prompt" })
+---     c = rec:call { response = response, request = request, leaf = leaf }
+---     node = rec:message(response.message, { origin = "sampled", call = c })
+---     traj = rec:finish { status = "completed", stop = { reason = "final_answer" }, reward = { scored = true, value = 1.0 } }
+local body = require "agentbox.record.body"
+local check = require "agentbox.record.check"
+local json = require "agentbox.json"
+local line_of = require "agentbox.record.line"
+local plain = require "agentbox.record.plain"
+local secret = require "agentbox.secret"
+local text = require "agentbox.text"
+local time = require "agentbox.sys.time"
+local tokens = require "agentbox.record.tokens"
+local traj = require "agentbox.traj"
+
+local M = { SCHEMA = line_of.SCHEMA }
+
+---@class agentbox.Recorder
+local Recorder = {}
+Recorder.__index = Recorder
+
+local ORIGINS = { prompt = true, sampled = true, tool = true, injected = true, rewritten = true }
+local PURPOSES = { agent = true, subagent = true, compaction = true, judge = true, aux = true }
+local MAX_EVENTS, MAX_EVENT_BYTES = 1000, 4096
+
+---@class agentbox.RecorderOpts
+---@field run_id string
+---@field id string                 # unique in the run
+---@field attempt? integer          # from 0
+---@field group? { id: string, index: integer, size: integer }
+---@field task agentbox.Task
+---@field agent? { name: string }
+---@field model? table              # what model:describe() says
+---@field tools? table[]            # the schemas offered, as they go over the wire
+---@field tool_mode? string
+---@field seed? integer
+---@field started? number           # unix seconds
+
+--- Starts a record.
+---@param opts agentbox.RecorderOpts
+---@return agentbox.Recorder
+function M.new(opts)
+  local notes = {}
+  local self = setmetatable({
+    _opts = opts, _notes = notes, _nodes = {}, _calls = {}, _runs = {}, _logs = {}, _blobs = {},
+    _extra = json.object {}, _modules = nil, _agents = {}, _leaf = {}, _bases = {}, _steps = {}, _dropped = 0,
+    _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
+  }, Recorder)
+  self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
+  if opts.tools and #opts.tools > 0 then self._tools = self:_text(opts.tools, "tools") end
+  return self
+end
+
+-- JSON text of a value, fit for the record and free of secrets.
+function Recorder:_text(value, where)
+  return secret.redact(json.encode(plain.copy(value, where, self._notes)))
+end
+
+function Recorder:_raw(value, where)
+  if value == nil then return nil end
+  return assert(json.raw(self:_text(value, where)))
+end
+
+--- Names a speaker; calls name theirs. The first is the agent itself.
+---@param name string
+---@param facts? { model?: string, trainable?: boolean }
+function Recorder:agent(name, facts)
+  if self._agents[name] then return end
+  local entry = json.object {}
+  entry.name = name
+  entry.model = facts and facts.model
+  entry.trainable = not facts or facts.trainable ~= false
+  self._agents[name] = true
+  self._agents[#self._agents + 1] = entry
+end
+
+---@class agentbox.MessageOpts
+---@field origin "prompt"|"sampled"|"tool"|"injected"|"rewritten"
+---@field call? integer     # of a sampled message: its call
+---@field thread? string    # default "main"; each thread goes on from its own last node
+---@field parent? integer   # node to go on from instead
+
+--- Adds a message to the graph.
+---@param msg agentbox.Message
+---@param opts agentbox.MessageOpts
+---@return integer node   # 0-based
+function Recorder:message(msg, opts)
+  if not ORIGINS[opts.origin] then error("unknown origin " .. tostring(opts.origin), 2) end
+  local thread = opts.thread or "main"
+  local index, before = #self._nodes, #self._notes
+  local node = json.object {}
+  node.p = opts.parent or self._leaf[thread] or json.null
+  node.o = opts.origin
+  if opts.call then
+    node.c = opts.call
+    local call = self._calls[opts.call + 1] or error("no call " .. opts.call, 2)
+    call.out = call.out or index
+  end
+  node.m = self:_raw(msg, ("nodes[%d]"):format(index))
+  if #self._notes > before then node.scrubbed = true end
+  self._nodes[index + 1] = node
+  self._leaf[thread] = index
+  return index
+end
+
+local function usage_of(usage)
+  if not usage then return nil end
+  local out = json.object {}
+  for _, name in ipairs { "prompt", "completion", "total", "cached" } do out[name] = usage[name] end
+  return out
+end
+
+local function times_of(call)
+  if call.t then return json.array(call.t) end
+  local times = (call.response or call.error or {}).times
+  if not times or not times.queued then return nil end
+  local done = times.done or times.first or times.queued
+  return json.array { times.queued, times.first or done, done }
+end
+
+-- A step of the weights is pinned by the model's name, as in `fixer@12` or `fixer:step12`.
+local function version_of(name)
+  return tonumber(name and (name:match "@(%d+)$" or name:match ":step(%d+)$"))
+end
+
+function Recorder:_request(call)
+  local source = call.response or call.error or {}
+  if not source.raw_request then return nil end
+  local sent = secret.redact(source.raw_request)
+  if call.leaf then
+    local entry = body.factor(sent, body.messages_text(self._nodes, call.leaf), self._tools)
+    if entry then return entry end
+  end
+  return body.keep(sent, self._blobs)
+end
+
+function Recorder:_failure(err)
+  local out = json.object {}
+  out.code = err.code
+  out.msg = tostring(err.msg or err)
+  for _, name in ipairs { "http_status", "sys", "body", "tries" } do out[name] = err[name] end
+  return self:_raw(out, "error")
+end
+
+---@class agentbox.CallOpts
+---@field response? agentbox.Response
+---@field error? agentbox.Err         # of a call that failed; one of the two
+---@field request? agentbox.Request
+---@field leaf? integer               # last node of the prompt
+---@field purpose? string             # agent (default), subagent, compaction, judge, aux
+---@field trainable? boolean          # default: an agent's call that succeeded
+---@field agent? string               # who spoke
+---@field thread? string
+---@field t? number[]                 # unix seconds: queued, first byte, done
+
+--- Adds a model call, done or failed.
+---@param opts agentbox.CallOpts
+---@return integer call   # 0-based
+function Recorder:call(opts)
+  local response, request = opts.response, opts.request or {}
+  local index, thread = #self._calls, opts.thread or "main"
+  local purpose = opts.purpose or "agent"
+  if not PURPOSES[purpose] then error("unknown purpose " .. tostring(purpose), 2) end
+  local name = opts.agent or self._agent
+  self:agent(name)
+  local call = json.object {}
+  call.i = index
+  call.agent = name
+  call.purpose = purpose
+  call.trainable = response ~= nil and (opts.trainable == nil and purpose == "agent" or opts.trainable == true)
+  call.api = "chat"
+  call.session = request.session
+  call.request = self:_request(opts)
+  call.leaf = opts.leaf
+  call.out = json.null
+  call.sampling = self:_raw(request.sampling, "sampling")
+  if response then self:_answer(call, response, thread) end
+  call.tries = (response or opts.error or {}).tries
+  call.t = times_of(opts)
+  call.error = opts.error and self:_failure(opts.error)
+  self._calls[index + 1] = call
+  return index
+end
+
+-- What only a call that succeeded has.
+function Recorder:_answer(call, response, thread)
+  call.out = nil
+  if response.raw_response then call.response = body.keep(secret.redact(response.raw_response), self._blobs) end
+  call.response_id = response.response_id
+  call.model = response.served_model
+  local finish = response.finish or {}
+  call.finish = json.object {}
+  call.finish.raw, call.finish.norm = finish.raw or json.null, finish.norm or "other"
+  local packed, base = tokens.pack(response.tokens, call.i, self._bases[thread])
+  call.tokens, self._bases[thread] = packed, base
+  local version = version_of(response.served_model) or version_of(self._opts.model and self._opts.model.name)
+  if version then
+    local segment = json.object {}
+    segment.n = packed and packed.n_out or 0
+    segment.v = version
+    call.versions = json.array { segment }
+  end
+  call.usage = usage_of(response.usage)
+  if response.repaired then call.repaired = true end
+end
+
+-- The ordinal of the assistant turn that a tool run belongs to, and that turn's node.
+function Recorder:_step(run)
+  local at = run.node or self._leaf[run.thread or "main"]
+  while at and at ~= json.null do
+    local node = self._nodes[at + 1]
+    if node.o == "sampled" then break end
+    at = node.p
+  end
+  local key = at or -1
+  if not self._steps[key] then
+    self._steps[key] = self._next_step or 0
+    self._next_step = self._steps[key] + 1
+  end
+  return self._steps[key]
+end
+
+---@class agentbox.ToolRun
+---@field node? integer       # the tool message; nil if the run got none
+---@field slot integer        # position among the turn's calls, from 0
+---@field call_id? string
+---@field name string
+---@field args? any           # decoded arguments; kept only for a run without a message
+---@field result? string      # likewise
+---@field is_error? boolean
+---@field t? number[]         # unix seconds: start, end
+---@field exit? integer       # exit status, of tools that run a command
+---@field cut? integer        # characters of output left out
+---@field error? any
+---@field traceback? string
+---@field thread? string
+
+--- Adds one execution of a tool.
+---@param run agentbox.ToolRun
+---@return integer index   # 0-based
+function Recorder:tool_run(run)
+  local index = #self._runs
+  local entry = json.object {}
+  entry.node = run.node or json.null
+  entry.slot = run.slot
+  entry.step = self:_step(run)
+  entry.name = run.name
+  entry.call_id = run.call_id
+  entry.t = run.t and json.array(run.t)
+  entry.is_error = run.is_error == true
+  entry.exit = run.exit
+  entry.cut = run.cut
+  if run.error ~= nil then entry.error = plain.text(type(run.error) == "table" and run.error.msg or run.error) end
+  entry.traceback = plain.text(run.traceback)
+  if run.node then
+    self._nodes[run.node + 1].r = index
+  else
+    entry.args = self:_raw(run.args, "args")
+    entry.result = plain.text(run.result)
+  end
+  self._runs[index + 1] = entry
+  return index
+end
+
+--- Adds a named fact (`ctx:note`); the last value of a name stands.
+---@param name string
+---@param value any
+function Recorder:note(name, value)
+  self._extra[name] = self:_raw(value, "notes." .. name)
+end
+
+--- Adds a log line. The first thousand are kept, each up to 4 KiB; the rest is counted.
+---@param level string
+---@param message string
+function Recorder:event(level, message)
+  if #self._logs >= MAX_EVENTS then
+    self._dropped = self._dropped + 1
+    return
+  end
+  local entry = json.object {}
+  entry.t = time.now()
+  entry.level = level
+  entry.text = plain.text(text.cut_bytes(message, MAX_EVENT_BYTES))
+  self._logs[#self._logs + 1] = entry
+end
+
+--- Sets the Lua modules that took part: name, origin and hash of each.
+---@param list table[]
+function Recorder:modules(list)
+  self._modules = self:_raw(list, "modules")
+end
+
+--- Ends the record. A broken invariant is a bug of the engine: the line is made all the same, with the violations
+--- among its errors, and is kept away from training.
+---@param result agentbox.RolloutResult
+---@return agentbox.Traj
+function Recorder:finish(result)
+  local line = line_of.build(self, result)
+  for _, violation in ipairs(check.check(line)) do line_of.add_violation(line, violation) end
+  return traj.new(line, { blobs = self._blobs })
+end
+
+M.check = check.check
+
+return M

@@ -1,0 +1,152 @@
+--- Request and response bodies of the model calls: verbatim, and no larger than they must be.
+---
+--- A request repeats the whole history. When its bytes are `head .. messages .. middle .. tools .. tail` with the
+--- messages equal to the path of the graph and the tools equal to the record's, only what is between them is
+--- kept (`params`, JSON with `[]` in both places) together with the offsets and the hash of the whole; rebuilding
+--- gives the same bytes. A body that is not of that form is kept verbatim.
+---
+--- A body is named by the SHA-256 of its bytes. A small one stands in the line (`body`); a large one, and one that
+--- is not a single line of JSON, is a file: `blobs/ab/abcd...`.
+local hash = require "agentbox.sys.hash"
+local json = require "agentbox.json"
+local utf = require "agentbox.text"
+
+local M = {}
+
+--- Bodies above this many bytes go to a file of their own.
+M.INLINE_MAX = 32 * 1024
+
+--- "sha256:" and 64 hex digits.
+---@param bytes string
+---@return string
+function M.hash(bytes)
+  return "sha256:" .. hash.sha256(bytes)
+end
+
+-- The text as a piece of JSON that can stand in a line, or nil.
+local function inline(text)
+  if #text > M.INLINE_MAX or text:find("\n", 1, true) or text:find("\r", 1, true) or not utf.valid(text) then return nil end
+  return (json.raw(text))
+end
+
+--- Describes a body; bytes that do not stand in the line are added to `blobs`.
+---@param text string
+---@param blobs table<string, string>   # hash → bytes, written by the store before the line
+---@return table entry                  # { hash, bytes, body? }
+function M.keep(text, blobs)
+  local entry = json.object {}
+  entry.hash = M.hash(text)
+  entry.bytes = #text
+  entry.body = inline(text)
+  if not entry.body then blobs[entry.hash] = text end
+  return entry
+end
+
+-- Where `"name":value` stands in `text`, as the offset of the value; nil unless it stands there exactly once.
+local function locate(text, name, value)
+  local needle = ('"%s":%s'):format(name, value)
+  local from, to = text:find(needle, 1, true)
+  if not from or text:find(needle, to + 1, true) then return nil end
+  return to - #value + 1
+end
+
+--- Describes a request by what the graph does not hold already; nil if it cannot be rebuilt that way.
+---@param text string          # the body as it was sent
+---@param messages string      # the path's messages as one JSON array
+---@param tools string?        # the record's tool list as one JSON array
+---@return table? entry        # { hash, bytes, params, cut = { messages, tools? } }
+function M.factor(text, messages, tools)
+  local at_messages = locate(text, "messages", messages)
+  local at_tools = tools and locate(text, "tools", tools)
+  if not at_messages then return nil end
+  local cuts = { { name = "messages", at = at_messages, value = messages } }
+  if at_tools then cuts[2] = { name = "tools", at = at_tools, value = tools } end
+  table.sort(cuts, function(a, b) return a.at < b.at end)
+  local parts, offsets, from, size = {}, json.object {}, 1, 0
+  for _, cut in ipairs(cuts) do
+    if cut.at < from then return nil end
+    parts[#parts + 1] = text:sub(from, cut.at - 1)
+    size = size + cut.at - from
+    offsets[cut.name] = size
+    parts[#parts + 1] = "[]"
+    size, from = size + 2, cut.at + #cut.value
+  end
+  parts[#parts + 1] = text:sub(from)
+  local params = inline(table.concat(parts))
+  if not params then return nil end
+  local entry = json.object {}
+  entry.hash = M.hash(text)
+  entry.bytes = #text
+  entry.params = params
+  entry.cut = offsets
+  return entry
+end
+
+local function fill(params, cut, values)
+  local cuts = {}
+  for _, name in ipairs { "messages", "tools" } do
+    if cut[name] then cuts[#cuts + 1] = { at = cut[name], value = values[name] } end
+  end
+  table.sort(cuts, function(a, b) return a.at < b.at end)
+  local parts, from = {}, 1
+  for _, one in ipairs(cuts) do
+    parts[#parts + 1] = params:sub(from, one.at)
+    parts[#parts + 1] = one.value
+    from = one.at + 3
+  end
+  parts[#parts + 1] = params:sub(from)
+  return table.concat(parts)
+end
+
+local function text_of(value)
+  return json.type(value) == "raw" and value:text() or json.encode(value)
+end
+
+--- The messages of the path that ends at node `leaf`, as one JSON array, byte for byte as they were sent.
+---@param nodes table[]
+---@param leaf integer     # 0-based
+---@return string
+function M.messages_text(nodes, leaf)
+  local path, at = {}, leaf
+  while at and at ~= json.null do
+    local node = nodes[at + 1]
+    path[#path + 1] = text_of(node.m)
+    at = node.p
+  end
+  for i = 1, #path // 2 do path[i], path[#path - i + 1] = path[#path - i + 1], path[i] end
+  return "[" .. table.concat(path, ",") .. "]"
+end
+
+--- The bytes of a recorded request or response.
+---
+--- Returns nil, err if a file is missing or the bytes do not have the recorded hash: `noent`, `parse`.
+---@param line table                      # the record
+---@param call table                      # one of its calls
+---@param which "request"|"response"
+---@param read_blob fun(hash: string): string?, table?
+---@return string? bytes
+---@return table? err
+function M.bytes(line, call, which, read_blob)
+  local entry = call[which]
+  if not entry or entry == json.null then
+    return nil, { code = "noent", msg = ("call %d has no recorded %s"):format(call.i, which) }
+  end
+  local text
+  if entry.body then
+    text = text_of(entry.body)
+  elseif entry.params then
+    text = fill(text_of(entry.params), entry.cut, {
+      messages = M.messages_text(line.nodes, call.leaf), tools = line.tools and text_of(line.tools),
+    })
+  else
+    local blob, err = read_blob(entry.hash)
+    if not blob then return nil, err end
+    text = blob
+  end
+  if M.hash(text) ~= entry.hash then
+    return nil, { code = "parse", msg = ("the %s of call %d does not have its recorded hash"):format(which, call.i) }
+  end
+  return text
+end
+
+return M

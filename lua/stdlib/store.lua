@@ -1,0 +1,243 @@
+--- Where finished rollouts go: a folder that is complete after every `append`, whatever happens next.
+---
+---     DIR/<run>/run.json                   what ran, written first
+---     DIR/<run>/trajectories-00000.jsonl   one line per finished rollout, appended and synced
+---     DIR/<run>/blobs/ab/abcd...           large bodies and artifacts, by their hash
+---     DIR/<run>/lock                       held while a writer lives
+---     DIR/<task>_<run8>.json               the same rollout in AgentBox's JSON
+---
+--- Order of one append: blobs, AgentBox JSON, line, sync. A line that is there is whole and has its blobs.
+local agentbox = require "agentbox.formats.agentbox"
+local async = require "agentbox.async"
+local err = require "agentbox.err"
+local frame = require "agentbox.store.frame"
+local fs = require "agentbox.sys.fs"
+local json = require "agentbox.json"
+local name = require "agentbox.store.name"
+local plain = require "agentbox.record.plain"
+local secret = require "agentbox.secret"
+
+local M = { safe_name = name.safe }
+
+--- A new segment is begun when the last one has this many bytes.
+M.SEGMENT_BYTES = 1 << 30
+
+---@class agentbox.Store
+---@field dir string       # the output folder
+---@field run_dir string   # DIR/<run>
+local Store = {}
+Store.__index = Store
+
+local function segment_path(run_dir, n)
+  return ("%s/trajectories-%05d.jsonl"):format(run_dir, n)
+end
+
+local function last_segment(run_dir)
+  local entries, problem = fs.list(run_dir)
+  if not entries then return nil, problem end
+  local last = 0
+  for _, entry in ipairs(entries) do
+    local n = tonumber(entry.name:match "^trajectories%-(%d+)%.jsonl$")
+    if n and n > last then last = n end
+  end
+  return last
+end
+
+-- The offset after the last whole line of a file: whole means ended by a line feed and with a right sum.
+local function whole_bytes(path, size)
+  local file, msg = io.open(path, "rb")
+  if not file then return nil, err.new("io", msg) end
+  local _ <close> = file
+  local chunk, tail, from = 1 << 20, "", size
+  while from > 0 do
+    local step = math.min(chunk, from)
+    from = from - step
+    file:seek("set", from)
+    tail = file:read(step) .. tail
+    local ends = #tail
+    while ends > 0 and tail:byte(ends) ~= 10 do ends = ends - 1 end
+    local starts = ends - 1
+    while starts > 0 and tail:byte(starts) ~= 10 do starts = starts - 1 end
+    if ends > 0 and (starts > 0 or from == 0) then
+      if frame.check(tail:sub(starts + 1, ends)) ~= false then return from + ends end
+      return from + starts
+    end
+    chunk = chunk * 2
+  end
+  return 0
+end
+
+-- Cuts a line that a crash left unfinished; what is cut is kept beside, for people.
+local function cut_torn(path)
+  local stat = fs.stat(path)
+  if not stat or stat.size == 0 then return true end
+  local whole, problem = whole_bytes(path, stat.size)
+  if not whole then return nil, problem end
+  if whole == stat.size then return true end
+  local file <close> = assert(io.open(path, "rb"))
+  file:seek("set", whole)
+  local done, failed = fs.write(path .. ".torn", file:read "a", { mode = 384 })
+  if not done then return nil, failed end
+  local out, cannot = fs.append_open(path)
+  if not out then return nil, cannot end
+  local ok, bad = out:truncate(whole)
+  if ok then ok, bad = out:sync() end
+  out:close()
+  return ok, bad
+end
+
+local function write_run(self, meta)
+  local path = self.run_dir .. "/run.json"
+  if fs.stat(path) then return true end
+  local notes, doc = {}, json.object {}
+  doc.schema, doc.run = "agentbox.run/1", self.run_id
+  for key, value in pairs(plain.copy(meta or {}, "run", notes)) do doc[key] = value end
+  return fs.write(path, secret.redact(json.encode(doc, { indent = 2 })) .. "\n", { sync = true })
+end
+
+local function open_segment(self)
+  local path = segment_path(self.run_dir, self.segment)
+  local ok, problem = cut_torn(path)
+  if not ok then return nil, problem end
+  local file, bad = fs.append_open(path)
+  if not file then return nil, bad end
+  self._file = file
+  return true
+end
+
+--- Opens the store of a run, making or continuing its folder; a torn last line is cut.
+---
+--- Returns nil, err if the folder cannot be written (`perm`, `io`, `full`) or another process writes the same run (`busy`).
+---@async
+---@nodiscard
+---@param dir string
+---@param opts { run_id: string, meta?: table, agentbox_json?: boolean }
+---@return agentbox.Store?
+---@return agentbox.Err? err
+function M.open(dir, opts)
+  local self = setmetatable({
+    dir = dir, run_id = opts.run_id, run_dir = dir .. "/" .. name.safe(opts.run_id),
+    _json = opts.agentbox_json ~= false, segment = 0, _turn = async.semaphore(1),
+  }, Store)
+  local function failed(problem)
+    self:close()
+    return nil, err.wrap(problem, "cannot record into " .. dir)
+  end
+  local ok, problem = fs.mkdir(self.run_dir, true)
+  if not ok then return failed(problem) end
+  self._lock, problem = fs.lock(self.run_dir .. "/lock")
+  if not self._lock then return failed(problem) end
+  ok, problem = write_run(self, opts.meta)
+  if not ok then return failed(problem) end
+  self.segment, problem = last_segment(self.run_dir)
+  if not self.segment then return failed(problem) end
+  ok, problem = open_segment(self)
+  if not ok then return failed(problem) end
+  return self
+end
+
+local function blob_path(run_dir, id)
+  local hex = id:gsub("^sha256:", "")
+  return ("%s/blobs/%s"):format(run_dir, hex:sub(1, 2)), hex
+end
+
+local function write_blobs(self, blobs)
+  for id, bytes in pairs(blobs) do
+    local folder, hex = blob_path(self.run_dir, id)
+    if not fs.stat(folder .. "/" .. hex) then
+      local ok, problem = fs.mkdir(folder, true)
+      if ok then ok, problem = fs.write(folder .. "/" .. hex, bytes, { sync = true }) end
+      if not ok then return nil, problem end
+    end
+  end
+  return true
+end
+
+local function rotate(self)
+  local size = self._file:size()
+  if not size or size < M.SEGMENT_BYTES then return true end
+  self._file:close()
+  self._file, self.segment = nil, self.segment + 1
+  return open_segment(self)
+end
+
+-- Appends a whole line or nothing.
+local function write_line(self, line)
+  local ok, problem = rotate(self)
+  if not ok then return nil, problem end
+  local before = self._file:size()
+  ok, problem = self._file:write(line)
+  if ok then ok, problem = self._file:sync() end
+  if ok then return before end
+  self._file:truncate(before)
+  return nil, problem
+end
+
+-- Fibers append one after another: taking a failed line back must not take another's with it.
+local function in_turn(self, fn, ...)
+  local _ <close> = self._turn:acquire()
+  return fn(self, ...)
+end
+
+-- AgentBox's file for the rollout. Its name is taken from task and run; where several rollouts share both, a
+-- number follows.
+local function write_json(self, t)
+  local doc = agentbox.convert(t)
+  local text = json.encode(doc, { indent = 2 })
+  local stem = ("%s/%s_%s"):format(self.dir, name.safe(t.task_id), name.safe(t.run_id:sub(1, 8)))
+  local path, n = stem .. ".json", 1
+  while true do
+    local ok, problem = fs.write(path, text, { sync = true, exclusive = true })
+    if ok then return path end
+    if problem.code ~= "exists" then return nil, problem end
+    n = n + 1
+    path = ("%s_%d.json"):format(stem, n)
+  end
+end
+
+---@class agentbox.Stored
+---@field run_dir string
+---@field segment integer
+---@field offset integer    # of the line in its segment
+---@field json string?      # AgentBox's file
+
+--- Writes a finished rollout. When this returns, it survives a crash.
+---
+--- Returns nil, err if it could not be written whole; then no line and no document of it is left.
+---@async
+---@nodiscard
+---@param t agentbox.Traj
+---@return agentbox.Stored?
+---@return agentbox.Err? err
+function Store:append(t)
+  if not self._file then return nil, err.new("badarg", "the store is closed") end
+  local ok, problem = write_blobs(self, t._from.blobs or {})
+  local offset, path
+  if ok and self._json then path, problem = write_json(self, t) end
+  if path or ok and not self._json then
+    offset, problem = in_turn(self, write_line, frame.close(secret.redact(json.encode(t.line))))
+  end
+  if offset then return { run_dir = self.run_dir, segment = self.segment, offset = offset, json = path } end
+  if path then fs.remove(path) end
+  return nil, err.wrap(problem, ("cannot record %s into %s"):format(t.id, self.run_dir))
+end
+
+--- Lets go of the run's folder; may be called twice.
+function Store:close()
+  if self._file then self._file:close() end
+  if self._lock then self._lock:close() end
+  self._file, self._lock = nil, nil
+end
+
+Store.__close = Store.close
+
+--- The path of a blob in a run folder, and its bytes' hash in hex.
+---@param run_dir string
+---@param id string    # "sha256:..."
+---@return string path
+function M.blob_path(run_dir, id)
+  local folder, hex = blob_path(run_dir, id)
+  return folder .. "/" .. hex
+end
+
+return M

@@ -1,0 +1,37 @@
+--- The frame of a stored line: `{...,"sum":"sha256:<64 hex digits>"}` and a line feed.
+---
+--- The sum covers the bytes of the line before `,"sum":`; it can be checked with a pair of standard tools and
+--- without parsing JSON. A record ends at a line feed and nowhere else (U+2028 and friends may stand inside).
+local hash = require "agentbox.sys.hash"
+
+local M = {}
+
+local MARK = ',"sum":"sha256:'
+local TAIL = #MARK + 64 + 2
+
+--- Adds the sum to the JSON text of an object.
+---@param text string
+---@return string line    # ends with a line feed
+function M.close(text)
+  local covered = text:sub(1, -2)
+  return table.concat { covered, MARK, hash.sha256(covered), '"}\n' }
+end
+
+--- The object that a line with a right sum holds.
+---@param line string    # without its line feed
+---@return string text
+function M.open(line)
+  return line:sub(1, -TAIL - 1) .. "}"
+end
+
+--- Checks a line, with or without its line feed.
+---@param line string
+---@return boolean? ok         # nil: the line carries no sum
+function M.check(line)
+  if line:sub(-1) == "\n" then line = line:sub(1, -2) end
+  local tail = line:sub(-TAIL)
+  if tail:sub(1, #MARK) ~= MARK or line:sub(-2) ~= '"}' then return nil end
+  return hash.sha256(line:sub(1, -TAIL - 1)) == tail:sub(#MARK + 1, -3)
+end
+
+return M

@@ -1,0 +1,202 @@
+--- Reads trajectories back from whatever holds them:
+---
+---     a run folder, or a folder of run folders   every segment, in the order written
+---     a .jsonl file                              records or AgentBox lines
+---     a .json file                               AgentBox's document
+---     a folder of .json files                    each AgentBox document in it, by name
+local err = require "agentbox.err"
+local foreign = require "agentbox.store.foreign"
+local frame = require "agentbox.store.frame"
+local fs = require "agentbox.sys.fs"
+local json = require "agentbox.json"
+local parse = require "agentbox.record.parse"
+local traj = require "agentbox.traj"
+
+local M = {}
+
+local function damaged(path, n, msg)
+  local where = n and ("%s:%d"):format(path, n) or path
+  return nil, err.new("parse", ("%s: %s"):format(where, msg), { where = where })
+end
+
+local function blob_reader(run_dir)
+  return function(id)
+    local bytes, problem = fs.read(require("agentbox.store").blob_path(run_dir, id))
+    if bytes then return bytes end
+    return nil, err.wrap(problem, "blob " .. id)
+  end
+end
+
+--- One line of a file as a trajectory.
+---@param text string     # without its line feed
+---@param path string
+---@param n integer
+---@return agentbox.Traj?
+---@return agentbox.Err? err
+local function from_line(text, path, n)
+  local sum = frame.check(text)
+  if sum == false then return damaged(path, n, "the line does not have its recorded sum") end
+  if sum then text = frame.open(text) end
+  if not text:find('"schema"', 1, true) then
+    local t, problem = foreign.read(text)
+    if not t then return damaged(path, n, problem.msg) end
+    return t
+  end
+  local line, problem = parse.parse(text)
+  if not line then return damaged(path, n, problem.msg) end
+  return traj.new(line, { read_blob = blob_reader(path:match "^(.*)/[^/]*$" or ".") })
+end
+
+-- An iterator over the lines of a file. A last line without its line feed is one that is being written, or that a
+-- crash left, and no trajectory yet; a whole document on a single line is one.
+local function lines_of(path)
+  local file, msg = io.open(path, "rb")
+  if not file then return nil, err.new("io", msg) end
+  local n = 0
+  return function()
+    repeat
+      local text = file:read "L"
+      n = n + 1
+      if not text or text:sub(-1) ~= "\n" and not (n == 1 and json.decode(text) ~= nil) then
+        file:close()
+        return nil
+      end
+      text = text:gsub("\n$", "")
+      if text ~= "" then return from_line(text, path, n) end
+    until false
+  end
+end
+
+-- An iterator over the single document of a file.
+local function document_of(path)
+  local text, problem = fs.read(path)
+  if not text then return nil, problem end
+  if text:find('"agentbox.trajectory/', 1, true) then return lines_of(path) end
+  local t, bad = foreign.read(text)
+  if not t then return damaged(path, nil, bad.msg) end
+  return function()
+    local once = t
+    t = nil
+    return once
+  end
+end
+
+local function by_name(dir)
+  local entries, problem = fs.list(dir)
+  if not entries then return nil, problem end
+  local kinds = { segments = {}, runs = {}, documents = {} }
+  for _, entry in ipairs(entries) do
+    local path = dir .. "/" .. entry.name
+    if entry.name:find "^trajectories%-%d+%.jsonl$" then
+      table.insert(kinds.segments, path)
+    elseif entry.type == "dir" and fs.stat(path .. "/run.json") then
+      table.insert(kinds.runs, path)
+    elseif entry.name:find "%.json$" and entry.name ~= "report.json" and entry.name ~= "run.json" then
+      table.insert(kinds.documents, path)
+    end
+  end
+  return kinds
+end
+
+-- Adds the files below a folder, each with what opens it.
+local function add_folder(dir, files)
+  local kinds, problem = by_name(dir)
+  if not kinds then return nil, problem end
+  local list, open = kinds.segments, lines_of
+  if #list == 0 and #kinds.runs > 0 then
+    for _, run in ipairs(kinds.runs) do
+      local ok, bad = add_folder(run, files)
+      if not ok then return nil, bad end
+    end
+    return true
+  end
+  if #list == 0 then list, open = kinds.documents, document_of end
+  for _, path in ipairs(list) do files[#files + 1] = { path = path, open = open } end
+  return true
+end
+
+local function files_of(path)
+  local stat, problem = fs.stat(path)
+  if not stat then return nil, err.wrap(problem, path) end
+  if stat.type ~= "dir" then
+    return { { path = path, open = path:find "%.jsonl$" and lines_of or document_of } }
+  end
+  local files = {}
+  local ok, bad = add_folder((path:gsub("(.)/+$", "%1")), files)
+  if not ok then return nil, bad end
+  if #files == 0 then return nil, err.new("noent", path .. ": no trajectories in this folder") end
+  return files
+end
+
+--- Iterates over every trajectory below a path, in the order written; damage raises its error.
+---@async
+---@param path string
+---@return fun(): agentbox.Traj?
+function M.each(path)
+  local files, problem = files_of(path)
+  if not files then error(problem, 0) end
+  local i, next_line = 0, nil
+  return function()
+    while true do
+      if not next_line then
+        i = i + 1
+        if not files[i] then return nil end
+        local bad
+        next_line, bad = files[i].open(files[i].path)
+        if not next_line then error(bad, 0) end
+      end
+      local t, bad = next_line()
+      if bad then error(bad, 0) end
+      if t then return t end
+      next_line = nil
+    end
+  end
+end
+
+--- Calls `fn` with every trajectory below a path, until it returns false.
+---
+--- Returns nil, err when something cannot be read: `noent`, `parse`, `io`, `perm`.
+---@async
+---@nodiscard
+---@param path string
+---@param fn fun(t: agentbox.Traj): boolean?
+---@return boolean? ok
+---@return agentbox.Err? err
+function M.visit(path, fn)
+  local files, problem = files_of(path)
+  if not files then return nil, problem end
+  for _, file in ipairs(files) do
+    local next_line, bad = file.open(file.path)
+    if not next_line then return nil, bad end
+    while true do
+      local t, damage = next_line()
+      if damage then return nil, damage end
+      if not t then break end
+      if fn(t) == false then return true end
+    end
+  end
+  return true
+end
+
+--- The one trajectory at a path; `PATH#ID` picks one of several, by id or run id.
+---@async
+---@nodiscard
+---@param path string
+---@return agentbox.Traj?
+---@return agentbox.Err? err
+function M.one(path)
+  local base, id = path, nil
+  if not fs.stat(path) and path:find("#", 1, true) then base, id = path:match "^(.*)#([^#]*)$" end
+  local found, n = nil, 0
+  local ok, problem = M.visit(base, function(t)
+    if id == nil or t.id == id or t.run_id == id then found, n = found or t, n + 1 end
+  end)
+  if not ok then return nil, problem end
+  if n == 0 then return nil, err.new("noent", ("%s: no trajectory %s"):format(base, id or "in this file")) end
+  if n > 1 then
+    return nil, err.new("exists", ("%s holds %d trajectories; name one: %s#ID"):format(base, n, base))
+  end
+  return found
+end
+
+return M
