@@ -1,3 +1,5 @@
+/* main.c - the program: an engine around the library's command line. */
+#include <signal.h>
 #include <stdio.h>
 
 #include "lua/state.h"
@@ -6,6 +8,7 @@ int main(int argc, char **argv)
 {
     struct ab_state state;
     struct ab_err err;
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value */
     if (ab_state_init(&state, &err) < 0) {
         fprintf(stderr, "agentbox: %s\n", err.msg);
         return 70;

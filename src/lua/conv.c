@@ -64,18 +64,32 @@ int abl_push_err(lua_State *L, const struct ab_err *err, const char *op)
     return 2;
 }
 
-bool abl_is_cancel(lua_State *L, int idx)
+void abl_push_defect(lua_State *L, int idx)
 {
-    if (!lua_istable(L, idx) || !lua_checkstack(L, 4))
-        return false;
     idx = lua_absindex(L, idx);
-    if (!lua_getmetatable(L, idx))
+    lua_createtable(L, 0, 3);
+    lua_pushliteral(L, "defect");
+    lua_setfield(L, -2, "code");
+    lua_pushvalue(L, idx);
+    lua_setfield(L, -2, "msg");
+    luaL_setmetatable(L, ERR_TYPE);
+}
+
+bool abl_is_err(lua_State *L, int idx)
+{
+    if (!lua_istable(L, idx) || !lua_checkstack(L, 3) || !lua_getmetatable(L, idx))
         return false;
     luaL_getmetatable(L, ERR_TYPE);
     bool is_err = lua_rawequal(L, -1, -2);
     lua_pop(L, 2);
-    if (!is_err)
+    return is_err;
+}
+
+bool abl_is_cancel(lua_State *L, int idx)
+{
+    if (!abl_is_err(L, idx))
         return false;
+    idx = lua_absindex(L, idx);
     lua_pushliteral(L, "cancel");
     lua_rawget(L, idx);
     bool cancel = lua_toboolean(L, -1);
@@ -171,4 +185,21 @@ const char *abl_check_path(lua_State *L, int arg)
     luaL_argcheck(L, len > 0, arg, "the path is empty");
     luaL_argcheck(L, strlen(path) == len, arg, "the path contains a NUL byte");
     return path;
+}
+
+int luaopen_agentbox_sys_err(lua_State *L);
+
+/* agentbox.sys.err: the metatable of error values, and the codes that C knows. */
+int luaopen_agentbox_sys_err(lua_State *L)
+{
+    lua_createtable(L, 0, 2);
+    luaL_getmetatable(L, ERR_TYPE);
+    lua_setfield(L, -2, "metatable");
+    lua_createtable(L, AB_ERRCODE_COUNT, 0);
+    for (int code = AB_OK + 1; code < AB_ERRCODE_COUNT; code++) {
+        lua_pushstring(L, ab_err_name((enum ab_errcode)code));
+        lua_rawseti(L, -2, code);
+    }
+    lua_setfield(L, -2, "codes");
+    return 1;
 }

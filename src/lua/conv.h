@@ -17,6 +17,11 @@ int abl_push_err(lua_State *L, const struct ab_err *err, const char *op);
 /* Pushes only the error table. */
 void abl_push_errvalue(lua_State *L, const struct ab_err *err, const char *op);
 
+/* Pushes the error value of a script that raised something else: code `defect`, the text at idx. */
+void abl_push_defect(lua_State *L, int idx);
+
+bool abl_is_err(lua_State *L, int idx);
+
 /* True when the value at idx is an error value whose `cancel` is true: pcall lets it through. */
 bool abl_is_cancel(lua_State *L, int idx);
 

@@ -3,8 +3,16 @@
 #include <lauxlib.h>
 
 #define AB_PRIMITIVES(X) \
-    X(timer) \
+    X(err) \
+    X(fiber) \
+    X(fs) \
+    X(hash) \
+    X(log) \
+    X(os) \
+    X(rand) \
+    X(time) \
     X(json) \
+    X(sse) \
     X(yaml) \
     X(utf8x) \
     X(http)
@@ -13,10 +21,15 @@
 AB_PRIMITIVES(X)
 #undef X
 
+int luaopen_cjson(lua_State *L);
+int luaopen_cjson_safe(lua_State *L);
+
 static const luaL_Reg primitives[] = {
 #define X(name) {"agentbox.sys." #name, luaopen_agentbox_sys_##name},
     AB_PRIMITIVES(X)
 #undef X
+    {"cjson", luaopen_cjson},
+    {"cjson.safe", luaopen_cjson_safe},
     {NULL, NULL},
 };
 

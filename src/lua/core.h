@@ -4,7 +4,10 @@
 
 #include <lua.h>
 
-/* Puts every primitive into package.preload. */
+/* Puts every primitive, and cjson, into package.preload. */
 void abl_core_preload(lua_State *L);
+
+int luaopen_agentbox_sys_log(lua_State *L);
+int luaopen_agentbox_sys_os(lua_State *L);
 
 #endif

@@ -1,166 +1,495 @@
 #include "lua/fiber.h"
 
-#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "lua/conv.h"
+#include "lua/slice.h"
+#include "rt/timer.h"
 
 #define ANCHOR_TYPE "agentbox.op"
+#define FIBER_TYPE  "agentbox.fiber"
 
-struct ab_fiber {
-    struct ab_sched *sched; /* borrowed */
-    lua_State *co;          /* anchored in the registry under `ref` */
-    int ref;
-    struct ab_op *op;    /* borrowed from the anchor on co's stack, while waiting */
-    struct ab_list link; /* in sched->ready, or alone */
-    bool cancelled;      /* raise at the next resume */
-    bool dead;
-};
+enum { GRACE_MS = 5000 };
 
-static struct ab_sched *sched_of(lua_State *L)
+/* Its address is the registry key of the table fiber -> userdata, which anchors the living. */
+static const char fibers_key = 0;
+
+struct ab_sched *ab_sched_of(lua_State *L)
 {
     return *(struct ab_sched **)lua_getextraspace(L);
 }
 
 void ab_sched_init(struct ab_sched *s, lua_State *main, struct ab_loop *loop)
 {
-    *s = (struct ab_sched){.loop = loop, .main = main};
+    *s = (struct ab_sched){.loop = loop, .main = main, .grace_ms = GRACE_MS};
     ab_list_init(&s->ready);
+    ab_list_init(&s->alive);
     *(struct ab_sched **)lua_getextraspace(main) = s;
 }
 
-static void make_ready(struct ab_fiber *t)
+/* ---- life ---- */
+
+static bool is_dead(const struct ab_fiber *f)
 {
-    if (!t->dead && ab_list_empty(&t->link))
-        ab_list_append(&t->sched->ready, &t->link);
+    return f->status == AB_FIBER_DONE || f->status == AB_FIBER_FAILED;
 }
 
-static void on_op_done(struct ab_op *op, void *arg)
+void ab_fiber_make_ready(struct ab_fiber *f)
 {
-    struct ab_fiber *t = arg;
-    (void)op;
-    make_ready(t);
+    if (is_dead(f) || f->status == AB_FIBER_RUNNING)
+        return;
+    f->status = AB_FIBER_READY;
+    if (ab_list_empty(&f->link))
+        ab_list_append(&f->sched->ready, &f->link);
 }
 
-/* Every fiber body runs under a protected call inside the coroutine: on an error the stack
- * is unwound there, where <close> handlers may still wait. Closing a failed coroutine
- * from outside would run them where a yield is an error. */
+static void drop_op(struct ab_op **slot)
+{
+    struct ab_op *op = *slot;
+    *slot = NULL;
+    if (op) {
+        ab_op_cancel(op);
+        ab_op_unref(op);
+    }
+}
+
+void abl_push_fiber(lua_State *L, struct ab_fiber *f)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &fibers_key);
+    lua_rawgetp(L, -1, f);
+    lua_remove(L, -2);
+}
+
+bool abl_is_fiber_co(lua_State *L, lua_State *co)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &fibers_key);
+    bool is = lua_rawgetp(L, -1, co) != LUA_TNIL;
+    lua_pop(L, 2);
+    return is;
+}
+
+/* Adds the traceback while the stack that failed is still there. */
+static int l_explain(lua_State *L)
+{
+    if (abl_is_cancel(L, 1))
+        return 1;
+    if (lua_type(L, 1) == LUA_TSTRING)
+        abl_push_defect(L, 1);
+    else if (!abl_is_err(L, 1))
+        return 1;
+    if (lua_getfield(L, -1, "traceback") == LUA_TNIL) {
+        luaL_traceback(L, L, NULL, 1);
+        lua_setfield(L, -3, "traceback");
+    }
+    lua_pop(L, 1);
+    return 1;
+}
+
+/* The error as others see it: `cancel` means "let me through" only in the fiber it hit. */
+static void push_settled(lua_State *L, int idx)
+{
+    if (!abl_is_cancel(L, idx)) {
+        lua_pushvalue(L, idx);
+        return;
+    }
+    lua_newtable(L);
+    lua_pushnil(L);
+    while (lua_next(L, idx)) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, -4);
+    }
+    lua_pushnil(L);
+    lua_setfield(L, -2, "cancel");
+    lua_getmetatable(L, idx);
+    lua_setmetatable(L, -2);
+}
+
+/* Stack: explain, then the results or the error. Keeps them as the fiber's result. */
 static int finish_call(lua_State *L, int status, lua_KContext ctx)
 {
-    (void)ctx;
-    if (status != LUA_OK && status != LUA_YIELD)
-        sched_of(L)->failed++;
+    struct ab_fiber *f = (struct ab_fiber *)ctx;
+    bool ok = status == LUA_OK || status == LUA_YIELD;
+    if (ok) {
+        int n = lua_gettop(L) - 1;
+        lua_createtable(L, n, 1);
+        lua_insert(L, 2);
+        for (int i = n; i > 0; i--)
+            lua_rawseti(L, 2, i);
+        lua_pushinteger(L, n);
+        lua_setfield(L, 2, "n");
+    } else {
+        push_settled(L, lua_gettop(L));
+    }
+    abl_push_fiber(L, f);
+    lua_insert(L, -2);
+    lua_setiuservalue(L, -2, AB_UV_RESULT);
+    f->status = ok ? AB_FIBER_DONE : AB_FIBER_FAILED;
     return 0;
 }
 
 static int fiber_main(lua_State *L)
 {
-    return finish_call(L, lua_pcallk(L, 0, 0, 0, 0, finish_call), 0);
-}
-
-static int new_protected(lua_State *L)
-{
-    struct ab_fiber *t = lua_touserdata(L, 1);
-    lua_State *co = lua_newthread(L);
-    lua_pushcfunction(co, fiber_main);
-    lua_pushvalue(L, 2);
-    lua_xmove(L, co, 1);
-    t->ref = luaL_ref(L, LUA_REGISTRYINDEX);
-    t->co = co;
-    return 0;
-}
-
-struct ab_fiber *abl_fiber_new(lua_State *L, int idx)
-{
-    struct ab_sched *s = sched_of(L);
-    idx = lua_absindex(L, idx);
-    lua_pushcfunction(L, new_protected);
-    struct ab_fiber *t = ab_xcalloc(1, sizeof *t);
-    t->sched = s;
-    ab_list_init(&t->link);
-    lua_pushlightuserdata(L, t);
-    lua_pushvalue(L, idx);
-    if (lua_pcall(L, 2, 0, 0) != LUA_OK) {
-        free(t);
-        lua_error(L);
+    struct ab_fiber *f = ab_sched_of(L)->running;
+    lua_pushcfunction(L, l_explain);
+    lua_insert(L, 1);
+    int rc = LUA_OK;
+    if (f->pending) { /* cancelled before the first step: the body never runs */
+        lua_settop(L, 1);
+        lua_pushcfunction(L, abl_l_raise_cancel);
+        rc = lua_pcallk(L, 0, 0, 0, (lua_KContext)f, finish_call);
+    } else {
+        rc = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, (lua_KContext)f, finish_call);
     }
+    return finish_call(L, rc, (lua_KContext)f);
+}
+
+static void choose_account(struct ab_fiber *f)
+{
+    struct ab_fiber *parent = f->sched->running;
+    if (parent && parent->account->shared) {
+        f->account = parent->account;
+        ab_account_ref(f->account);
+    } else {
+        f->account = ab_account_new(f->sched->heap);
+    }
+}
+
+struct ab_fiber *abl_fiber_new(lua_State *L, int nargs)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    luaL_checkstack(L, 6, NULL);
+    int fn = lua_absindex(L, -nargs - 1);
+    luaL_checktype(L, fn, LUA_TFUNCTION);
+    struct ab_fiber *f = lua_newuserdatauv(L, sizeof *f, AB_UV_COUNT);
+    *f = (struct ab_fiber){.status = AB_FIBER_DONE}; /* until it is complete */
+    ab_list_init(&f->link);
+    ab_list_init(&f->all);
+    ab_list_init(&f->joiners);
+    ab_list_init(&f->join_link);
+    luaL_setmetatable(L, FIBER_TYPE);
+    lua_insert(L, fn);
+    lua_State *co = lua_newthread(L);
+    lua_setiuservalue(L, fn, AB_UV_CO);
+    if (!lua_checkstack(co, nargs + 2))
+        luaL_error(L, "too many arguments");
+    lua_pushcfunction(co, fiber_main);
+    lua_xmove(L, co, nargs + 1);
+    if (s->running) {
+        abl_push_fiber(L, s->running);
+        lua_getiuservalue(L, -1, AB_UV_LOCALS);
+        lua_setiuservalue(L, fn, AB_UV_LOCALS);
+        lua_pop(L, 1);
+    }
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &fibers_key);
+    lua_pushboolean(L, 1);
+    lua_rawsetp(L, -2, co);
+    lua_pushvalue(L, fn);
+    lua_rawsetp(L, -2, f);
+    lua_pop(L, 1);
+
+    f->sched = s; /* from here on nothing raises */
+    f->co = co;
+    choose_account(f);
+    ab_list_append(&s->alive, &f->all);
     s->live++;
-    make_ready(t);
-    return t;
+    f->status = AB_FIBER_WAITING;
+    ab_fiber_make_ready(f);
+    return f;
 }
 
-void ab_fiber_free(struct ab_fiber *t)
+struct ab_fiber *abl_check_fiber(lua_State *L, int arg)
 {
-    if (t && !t->dead)
-        AB_BUG("fiber freed while alive");
-    free(t);
+    return luaL_checkudata(L, arg, FIBER_TYPE);
 }
 
-static int unref_protected(lua_State *L)
+static void release(struct ab_fiber *f)
 {
-    struct ab_fiber *t = lua_touserdata(L, 1);
-    luaL_unref(L, LUA_REGISTRYINDEX, t->ref);
+    drop_op(&f->deadline);
+    drop_op(&f->grace);
+    ab_list_remove(&f->link);
+    ab_list_remove(&f->all);
+    ab_list_remove(&f->join_link);
+    if (f->account)
+        ab_account_unref(f->account);
+    f->account = NULL;
+}
+
+/* A failure that nobody asked about must not vanish. */
+static int l_fiber_gc(lua_State *L)
+{
+    struct ab_fiber *f = luaL_checkudata(L, 1, FIBER_TYPE);
+    release(f);
+    if (f->status == AB_FIBER_FAILED && !f->observed && !f->cancelling) {
+        f->observed = true;
+        lua_getiuservalue(L, 1, AB_UV_RESULT);
+        ab_log(AB_LOG_ERROR, "a fiber failed and nobody asked for its result: %s",
+               luaL_tolstring(L, -1, NULL));
+    }
     return 0;
 }
 
-static void retire(struct ab_fiber *t)
+static void cancel_others(struct ab_sched *s, const char *why)
 {
-    struct ab_sched *s = t->sched;
-    t->dead = true;
-    s->live--;
-    lua_resetthread(t->co);
-    lua_pushcfunction(s->main, unref_protected);
-    lua_pushlightuserdata(s->main, t);
-    if (lua_pcall(s->main, 1, 0, 0) != LUA_OK)
-        lua_pop(s->main, 1); /* the coroutine stays anchored until lua_close */
+    struct ab_err err;
+    ab_err_set(&err, AB_ECANCELLED, "%s", why);
+    for (struct ab_list *it = s->alive.next; it != &s->alive; it = it->next)
+        ab_fiber_cancel(AB_CONTAINER(it, struct ab_fiber, all), &err);
 }
 
-static void resume(struct ab_fiber *t)
+/* The result of a dead fiber stays in its handle; the registry lets go. */
+static void retire(struct ab_fiber *f)
 {
-    struct ab_sched *s = t->sched;
-    int nres = 0;
-    int nargs = lua_status(t->co) == LUA_YIELD ? 0 : lua_gettop(t->co) - 1;
-    ab_list_remove(&t->link);
-    s->running = t;
-    int rc = lua_resume(t->co, s->main, nargs, &nres);
-    s->running = NULL;
-    if (rc == LUA_YIELD)
-        return;
-    if (rc != LUA_OK)
+    struct ab_sched *s = f->sched;
+    s->live--;
+    if (f->status == AB_FIBER_FAILED)
         s->failed++;
-    retire(t);
+    while (!ab_list_empty(&f->joiners)) {
+        struct ab_fiber *waiter =
+            AB_CONTAINER(f->joiners.next, struct ab_fiber, join_link);
+        ab_list_remove(&waiter->join_link);
+        ab_fiber_make_ready(waiter);
+    }
+    release(f);
+    lua_rawgetp(s->main, LUA_REGISTRYINDEX, &fibers_key);
+    lua_pushnil(s->main); /* clearing a present key cannot fail */
+    lua_rawsetp(s->main, -2, f);
+    lua_pushnil(s->main);
+    lua_rawsetp(s->main, -2, f->co);
+    lua_pop(s->main, 1);
+    if (f == s->root) {
+        s->root = NULL;
+        cancel_others(s, "the main fiber has ended");
+    }
+}
+
+/* ---- cancel ---- */
+
+static void on_grace(struct ab_op *op, void *arg)
+{
+    struct ab_fiber *f = arg;
+    (void)op;
+    f->hard = true;
+    ab_fiber_make_ready(f);
+}
+
+void ab_fiber_cancel(struct ab_fiber *f, const struct ab_err *why)
+{
+    if (is_dead(f) || f->cancelling)
+        return;
+    f->cancelling = f->pending = true;
+    f->cancel_err = *why;
+    f->grace = ab_timer_start(f->sched->loop, f->sched->grace_ms);
+    f->grace->on_done = on_grace;
+    f->grace->arg = f;
+    ab_fiber_make_ready(f);
+}
+
+void abl_raise_cancel(lua_State *L, struct ab_fiber *f)
+{
+    f->pending = false;
+    luaL_checkstack(L, 6, NULL);
+    abl_push_fiber(L, f);
+    if (lua_getiuservalue(L, -1, AB_UV_CANCEL) == LUA_TNIL) {
+        abl_push_errvalue(L, &f->cancel_err, NULL);
+        lua_pushboolean(L, 1);
+        lua_setfield(L, -2, "cancel");
+    }
+    lua_error(L);
+}
+
+int abl_l_raise_cancel(lua_State *L)
+{
+    abl_raise_cancel(L, ab_sched_of(L)->running);
+}
+
+static void on_deadline(struct ab_op *op, void *arg)
+{
+    struct ab_fiber *f = arg;
+    struct ab_err err;
+    ab_err_set(&err, AB_ETIMEOUT, "the deadline has passed");
+    f->deadline = NULL;
+    ab_fiber_cancel(f, &err);
+    ab_op_unref(op);
+}
+
+void ab_fiber_clear_deadline(struct ab_fiber *f)
+{
+    drop_op(&f->deadline);
+}
+
+void ab_fiber_set_deadline(struct ab_fiber *f, uint64_t ms)
+{
+    drop_op(&f->deadline);
+    if (is_dead(f))
+        return;
+    f->deadline = ab_timer_start(f->sched->loop, ms);
+    f->deadline->on_done = on_deadline;
+    f->deadline->arg = f;
+}
+
+/* ---- the scheduler ---- */
+
+static uint64_t clock_ns(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t ab_sched_elapsed_ns(const struct ab_sched *s)
+{
+    return clock_ns(CLOCK_MONOTONIC) - s->resumed_ns;
+}
+
+void ab_sched_charge_cpu(struct ab_sched *s)
+{
+    struct ab_account *a = s->running->account;
+    if (!a->cpu_limit_ns)
+        return;
+    uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    a->cpu_ns += now - s->resumed_cpu_ns;
+    s->resumed_cpu_ns = now;
+    if (a->cpu_ns < a->cpu_limit_ns)
+        return;
+    struct ab_err err;
+    ab_err_set(&err, AB_ELIMIT, "the budget of %.3g s of CPU time is used up",
+               (double)a->cpu_limit_ns / 1e9);
+    ab_fiber_cancel(s->running, &err);
+}
+
+void ab_fiber_limit(struct ab_fiber *f, size_t memory_bytes, uint64_t cpu_ns)
+{
+    struct ab_sched *s = f->sched;
+    if (is_dead(f))
+        return;
+    if (f->account->shared) { /* of a parent, perhaps: its other children keep it */
+        struct ab_account *old = f->account, *own = ab_account_new(s->heap);
+        own->limit_bytes = old->limit_bytes;
+        ab_account_unref(old);
+        f->account = own;
+    }
+    f->account->shared = true;
+    if (memory_bytes)
+        f->account->limit_bytes = memory_bytes;
+    if (cpu_ns) {
+        f->account->cpu_ns = 0;
+        f->account->cpu_limit_ns = cpu_ns;
+    }
+    if (f == s->running) {
+        s->resumed_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        if (s->heap)
+            s->heap->charged = f->account;
+    }
+}
+
+static void begin(struct ab_fiber *f)
+{
+    struct ab_sched *s = f->sched;
+    s->resumed_ns = clock_ns(CLOCK_MONOTONIC);
+    if (f->account->cpu_limit_ns)
+        s->resumed_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (s->heap)
+        s->heap->charged = f->account;
+    s->running = f;
+    s->active = f->co;
+    if (s->wd)
+        ab_watchdog_enter(s->wd);
+}
+
+static void end(struct ab_fiber *f)
+{
+    struct ab_sched *s = f->sched;
+    if (s->wd)
+        ab_watchdog_leave(s->wd);
+    s->active = NULL;
+    lua_sethook(f->co, NULL, 0, 0);
+    ab_sched_charge_cpu(s);
+    s->running = NULL;
+    s->slicing = false;
+    s->blocked = 0;
+    if (s->heap)
+        s->heap->charged = &s->heap->engine;
+}
+
+/* The grace period is over: what is left of the stack is unwound where waiting is an error. */
+static void close_hard(struct ab_fiber *f)
+{
+    if (f->op) /* its anchor may be collected long after the fiber */
+        ab_op_cancel(f->op);
+    lua_resetthread(f->co);
+    f->status = AB_FIBER_FAILED;
+}
+
+static void resume(struct ab_fiber *f)
+{
+    struct ab_sched *s = f->sched;
+    int nargs = f->started ? f->nwake : lua_gettop(f->co) - 1;
+    int nres = 0, rc = LUA_ERRRUN;
+    ab_list_remove(&f->link);
+    f->status = AB_FIBER_RUNNING;
+    begin(f);
+    f->started = true;
+    if (f->hard) {
+        close_hard(f);
+    } else {
+        if (f->pending)
+            ab_slice_arm(f->co); /* in case it is busy and does not wait */
+        rc = lua_resume(f->co, s->main, nargs, &nres);
+    }
+    bool sliced = s->slicing;
+    end(f);
+    if (rc == LUA_YIELD) {
+        if (sliced)
+            f->status = AB_FIBER_READY;
+        if (f->status == AB_FIBER_READY)
+            ab_fiber_make_ready(f);
+        return;
+    }
+    if (!is_dead(f))
+        f->status = AB_FIBER_FAILED; /* out of memory while keeping the result */
+    if (rc != LUA_OK)
+        lua_resetthread(f->co);
+    retire(f);
+}
+
+/* One pass over what is ready now; a busy fiber goes to the end and waits for its next turn. */
+static void drain(struct ab_sched *s)
+{
+    struct ab_list batch;
+    ab_list_init(&batch);
+    ab_list_move(&batch, &s->ready);
+    while (!ab_list_empty(&batch))
+        resume(AB_CONTAINER(batch.next, struct ab_fiber, link));
 }
 
 void ab_sched_run(struct ab_sched *s)
 {
-    bool alive;
-    do {
-        while (!ab_list_empty(&s->ready))
-            resume(AB_CONTAINER(s->ready.next, struct ab_fiber, link));
-        alive = uv_run(&s->loop->uv, UV_RUN_ONCE) != 0;
-    } while (alive || !ab_list_empty(&s->ready));
+    while (s->live > 0) {
+        drain(s);
+        if (s->live == 0)
+            break;
+        bool busy = !ab_list_empty(&s->ready);
+        bool alive = uv_run(&s->loop->uv, busy ? UV_RUN_NOWAIT : UV_RUN_ONCE) != 0;
+        if (!alive && ab_list_empty(&s->ready) && s->live > 0)
+            cancel_others(s, "deadlock: every fiber waits for another one");
+    }
 }
 
-void ab_fiber_cancel(struct ab_fiber *t)
-{
-    if (t->dead)
-        return;
-    t->cancelled = true;
-    if (t->op)
-        ab_op_cancel(t->op);
-    make_ready(t);
-}
+/* ---- waiting ---- */
 
 struct ab_loop *abl_loop(lua_State *L)
 {
-    return sched_of(L)->loop;
+    struct ab_sched *s = ab_sched_of(L);
+    if (!s)
+        luaL_error(L, "no event loop here; use agentbox.run()");
+    return s->loop;
 }
 
 static void anchor_release(struct ab_anchor *anchor)
 {
-    struct ab_op *op = anchor->op;
-    if (!op)
-        return;
-    anchor->op = NULL;
-    ab_op_cancel(op);
-    ab_op_unref(op);
+    drop_op(&anchor->op);
 }
 
 static int l_anchor_gc(lua_State *L)
@@ -174,16 +503,41 @@ void abl_register(lua_State *L)
     luaL_newmetatable(L, ANCHOR_TYPE);
     lua_pushcfunction(L, l_anchor_gc);
     lua_setfield(L, -2, "__gc");
-    lua_pop(L, 1);
+    luaL_newmetatable(L, FIBER_TYPE);
+    lua_pushcfunction(L, l_fiber_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 2);
+    lua_newtable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &fibers_key);
+    abl_conv_register(L);
+}
+
+/* Why L may not wait, or NULL. */
+static const char *refusal(lua_State *L)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    if (!s || !s->running)
+        return "must be called from a fiber; use agentbox.run()";
+    if (s->running->hard)
+        return "cannot wait: the grace period after the cancel is over";
+    if (s->running->co != L)
+        return "cannot wait inside coroutine.wrap; use async.spawn()";
+    if (!lua_isyieldable(L))
+        return "cannot wait here: not at a module's top level, in table.sort or gsub "
+               "callbacks, __tostring or __gc";
+    return NULL;
+}
+
+bool abl_can_wait(lua_State *L)
+{
+    return refusal(L) == NULL;
 }
 
 struct ab_anchor *abl_anchor(lua_State *L)
 {
-    struct ab_fiber *t = sched_of(L)->running;
-    if (!t)
-        luaL_error(L, "must be called from a fiber; use agentbox.run()");
-    if (t->co != L)
-        luaL_error(L, "cannot wait inside coroutine.wrap; use async.spawn()");
+    const char *why = refusal(L);
+    if (why)
+        luaL_error(L, "%s", why);
     struct ab_anchor *anchor = lua_newuserdatauv(L, sizeof *anchor, 0);
     *anchor = (struct ab_anchor){0};
     luaL_setmetatable(L, ANCHOR_TYPE);
@@ -193,27 +547,47 @@ struct ab_anchor *abl_anchor(lua_State *L)
 static int wait_over(lua_State *L, int status, lua_KContext ctx)
 {
     struct ab_anchor *anchor = (struct ab_anchor *)ctx;
-    struct ab_fiber *t = sched_of(L)->running;
+    struct ab_fiber *f = ab_sched_of(L)->running;
     (void)status;
-    t->op = NULL;
-    if (t->cancelled) {
-        t->cancelled = false;
+    f->op = NULL;
+    if (f->pending) {
+        ab_list_remove(&f->join_link);
         anchor_release(anchor);
-        luaL_error(L, "cancelled");
+        f->nwake = 0;
+        abl_raise_cancel(L, f);
     }
-    int n =
-        anchor->push(L, anchor->op); /* may raise; then the collector drops the anchor */
+    /* push may raise; then the collector drops the anchor */
+    int n = anchor->push(L, anchor->op);
+    f->nwake = 0;
     anchor_release(anchor);
     return n;
+}
+
+static void on_op_done(struct ab_op *op, void *arg)
+{
+    (void)op;
+    ab_fiber_make_ready(arg);
+}
+
+int abl_wait_as(lua_State *L, struct ab_anchor *anchor, enum ab_fiber_status status,
+                int (*push)(lua_State *, struct ab_op *))
+{
+    struct ab_fiber *f = ab_sched_of(L)->running;
+    anchor->push = push;
+    f->nwake = 0;
+    if (f->pending || (anchor->op && anchor->op->state != AB_OP_PENDING))
+        return wait_over(L, LUA_OK, (lua_KContext)anchor);
+    if (anchor->op) {
+        anchor->op->on_done = on_op_done;
+        anchor->op->arg = f;
+        f->op = anchor->op;
+    }
+    f->status = status;
+    return lua_yieldk(L, 0, (lua_KContext)anchor, wait_over);
 }
 
 int abl_wait(lua_State *L, struct ab_anchor *anchor,
              int (*push)(lua_State *, struct ab_op *))
 {
-    struct ab_fiber *t = sched_of(L)->running;
-    anchor->push = push;
-    anchor->op->on_done = on_op_done;
-    anchor->op->arg = t;
-    t->op = anchor->op;
-    return lua_yieldk(L, 0, (lua_KContext)anchor, wait_over);
+    return abl_wait_as(L, anchor, AB_FIBER_WAITING, push);
 }

@@ -1,7 +1,15 @@
-/* fiber.h - Lua coroutines scheduled on the loop.
+/* fiber.h - fibers: coroutines that wait on the loop.
  *
- * Naming: `abl_` functions take a lua_State and may raise (longjmp). Do not hold a C
- * resource across a call to one; put it in an anchor first. `ab_` functions never raise.
+ * `abl_` functions take a lua_State and may raise (longjmp). Do not hold a C resource across a
+ * call to one; put it in an anchor first. `ab_` functions never raise.
+ *
+ * A fiber is a userdata, anchored in the registry while it is alive; user values hold its
+ * coroutine, locals, result and the value it is cancelled with. Its body runs under a protected
+ * call inside the coroutine, so that <close> handlers run where they may still wait.
+ *
+ * Cancel is raised once, where the fiber waits (or, when it is busy, at its next slice). From then
+ * on the fiber has a grace period for its <close> handlers; after that its coroutine is closed
+ * from outside, where waiting is an error. A timeout and a used-up budget are cancels too.
  */
 #ifndef AB_LUA_FIBER_H
 #define AB_LUA_FIBER_H
@@ -9,36 +17,100 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "lua/alloc.h"
 #include "rt/op.h"
+#include "rt/watchdog.h"
 
 /* Lua declares these as returning int; tell the compiler and the analyzers the truth. */
 AB_NORETURN int lua_error(lua_State *L);
 AB_NORETURN int luaL_error(lua_State *L, const char *fmt, ...);
 
-struct ab_fiber;
+enum ab_fiber_status {
+    AB_FIBER_READY,
+    AB_FIBER_RUNNING,
+    AB_FIBER_WAITING, /* for an op or another fiber */
+    AB_FIBER_PARKED,  /* for ab_fiber_wake */
+    AB_FIBER_DONE,
+    AB_FIBER_FAILED,
+};
+
+struct ab_fiber {
+    struct ab_sched *sched; /* borrowed; NULL once the scheduler is gone */
+    lua_State *co;          /* borrowed from user value 1 */
+    enum ab_fiber_status status;
+    struct ab_list link;      /* in sched->ready, or alone */
+    struct ab_list all;       /* in sched->alive, or alone */
+    struct ab_list joiners;   /* fibers that wait for this one */
+    struct ab_list join_link; /* in another's joiners, or alone */
+    struct ab_op *op;         /* borrowed from the anchor on co's stack, while waiting */
+    struct ab_op *deadline;   /* owns, or NULL */
+    struct ab_op *grace;      /* owns, or NULL; set once cancelled */
+    struct ab_account *account; /* owns a share */
+    struct ab_err cancel_err;   /* what to raise, unless user value 4 is set */
+    int nwake;                  /* values that ab_fiber_wake left on co */
+    bool started;
+    bool cancelling; /* set by the first cancel, for good */
+    bool pending;    /* the raise is still to come */
+    bool hard;       /* the grace period is over: close from outside */
+    bool own_locals; /* user value 2 is its own table, not its parent's */
+    bool observed;   /* somebody asked for the result */
+};
 
 struct ab_sched {
-    struct ab_loop *loop;    /* borrowed */
-    lua_State *main;         /* borrowed; outlives the scheduler's fiber */
+    struct ab_loop *loop;     /* borrowed */
+    lua_State *main;          /* borrowed; outlives the scheduler's fibers */
+    struct ab_heap *heap;     /* borrowed, or NULL: nobody is charged */
+    struct ab_watchdog *wd;   /* borrowed, or NULL: nothing is sliced */
     struct ab_fiber *running; /* NULL between resumes */
-    struct ab_list ready;    /* fiber to resume, oldest first */
+    lua_State *volatile active; /* the coroutine that executes; read by a signal handler */
+    struct ab_fiber *root;    /* borrowed; the main fiber; all others end with it */
+    struct ab_list ready;     /* fibers to resume, oldest first */
+    struct ab_list alive;
     int live;
     int failed;
+    int blocked;      /* nested coroutines that a slice cannot leave */
+    bool slicing;     /* a slice is on its way out to the scheduler */
+    uint64_t resumed_ns, resumed_cpu_ns;
+    uint64_t grace_ms;
+    bool exiting; /* os.exit was called: */
+    int exit_status;
 };
 
 /* Ties the scheduler to every coroutine of L. Call once, right after lua_newstate. */
 void ab_sched_init(struct ab_sched *s, lua_State *main, struct ab_loop *loop);
 
-/* Runs until no fiber is left. */
+/* Runs until no fiber is left. When `root` ends, the others are cancelled. */
 void ab_sched_run(struct ab_sched *s);
 
-/* Creates a fiber from the function at idx. The handle stays valid until ab_fiber_free;
- * it outlives the coroutine, so holding a finished one is safe. */
-struct ab_fiber *abl_fiber_new(lua_State *L, int idx);
-void ab_fiber_free(struct ab_fiber *t);
+/* Registers the metatables. Call once per state, protected. */
+void abl_register(lua_State *L);
 
-/* Raises "cancelled" once, at the point where the fiber waits. */
-void ab_fiber_cancel(struct ab_fiber *t);
+/* The scheduler of L; NULL when there is none. */
+struct ab_sched *ab_sched_of(lua_State *L);
+
+/* Pops nargs arguments and the function below them, pushes the new fiber, which is ready. */
+struct ab_fiber *abl_fiber_new(lua_State *L, int nargs);
+struct ab_fiber *abl_check_fiber(lua_State *L, int arg);
+void abl_push_fiber(lua_State *L, struct ab_fiber *f); /* only while it is alive */
+
+enum { AB_UV_CO = 1, AB_UV_LOCALS, AB_UV_RESULT, AB_UV_CANCEL, AB_UV_COUNT = AB_UV_CANCEL };
+
+/* Ignored when the fiber is dead or was cancelled before. */
+void ab_fiber_cancel(struct ab_fiber *f, const struct ab_err *why);
+
+/* Raises the pending cancel of the running fiber. */
+AB_NORETURN void abl_raise_cancel(lua_State *L, struct ab_fiber *f);
+
+/* Cancels with code `timeout` after ms; replaces an earlier deadline. */
+void ab_fiber_set_deadline(struct ab_fiber *f, uint64_t ms);
+void ab_fiber_clear_deadline(struct ab_fiber *f);
+
+/* Ceilings for the fiber and for the children that it starts from now on; 0 leaves one as it is.
+ * Over the memory ceiling an allocation raises; a used-up CPU budget is a cancel, code `limit`. */
+void ab_fiber_limit(struct ab_fiber *f, size_t memory_bytes, uint64_t cpu_ns);
+
+/* Puts a waiting fiber at the end of the ready queue. */
+void ab_fiber_make_ready(struct ab_fiber *f);
 
 /* Binding side: anchor first, start second, wait last.
  *
@@ -46,18 +118,24 @@ void ab_fiber_cancel(struct ab_fiber *t);
  *     anchor->op = ab_timer_start(abl_loop(L), ms);
  *     return abl_wait(L, anchor, push_result);
  *
- * abl_anchor raises unless L is the coroutine of the running fiber. push_result runs
- * inside the fiber, protected, and may raise.
+ * abl_anchor raises unless L is the coroutine of the running fiber. push_result runs inside the
+ * fiber, protected, and may raise; it finds the stack as abl_wait left it, under the anchor. An
+ * anchor without an op waits for ab_fiber_make_ready alone.
  */
 struct ab_anchor {
     struct ab_op *op; /* owns one reference, or NULL */
     int (*push)(lua_State *L, struct ab_op *op);
 };
 
-void abl_register(lua_State *L);
 struct ab_loop *abl_loop(lua_State *L);
+bool abl_can_wait(lua_State *L);
 struct ab_anchor *abl_anchor(lua_State *L);
 int abl_wait(lua_State *L, struct ab_anchor *anchor,
              int (*push)(lua_State *, struct ab_op *));
+
+/* The same, with the status that other fibers see: AB_FIBER_PARKED accepts wake values, which
+ * push_result finds on top of the stack, fiber->nwake of them; AB_FIBER_READY only gives way. */
+int abl_wait_as(lua_State *L, struct ab_anchor *anchor, enum ab_fiber_status status,
+                int (*push)(lua_State *, struct ab_op *));
 
 #endif

@@ -1,20 +1,66 @@
 #include "lua/state.h"
 
 #include <lualib.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "lua/conv.h"
 #include "lua/core.h"
 #include "lua/loader.h"
+#include "lua/slice.h"
+#include "rt/signal.h"
+
+enum { STATUS_BUG = 70, STATUS_INTERRUPTED = 130, STATUS_DEFECT = 1 };
+
+/* print and os.exit as the library means them. */
+static void replace_globals(lua_State *L)
+{
+    luaL_requiref(L, "agentbox.sys.log", luaopen_agentbox_sys_log, 0);
+    lua_getfield(L, -1, "print");
+    lua_setglobal(L, "print");
+    luaL_requiref(L, "agentbox.sys.os", luaopen_agentbox_sys_os, 0);
+    lua_getglobal(L, "os");
+    lua_getfield(L, -2, "exit");
+    lua_setfield(L, -2, "exit");
+    lua_pop(L, 3);
+}
+
+int abl_open_engine(lua_State *L)
+{
+    abl_register(L);
+    abl_core_preload(L);
+    abl_loader_install(L);
+    abl_slice_install(L);
+    abl_protect_install(L);
+    return 0;
+}
 
 static int open_all(lua_State *L)
 {
+    lua_pushboolean(L, 1); /* LUA_PATH and LUA_CPATH do not reach us */
+    lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
     luaL_openlibs(L);
-    abl_register(L);
-    abl_conv_register(L);
-    abl_loader_install(L);
-    abl_core_preload(L);
+    abl_open_engine(L);
+    replace_globals(L);
     return 0;
+}
+
+static int on_panic(lua_State *L)
+{
+    AB_BUG("unprotected Lua error: %s", lua_tostring(L, -1));
+}
+
+/* On the watchdog's thread: nothing can be unwound. The zygote sees the end and kills what is left. */
+static void on_stuck(void *sched)
+{
+    (void)sched;
+    static const char line[] = "agentbox: the engine was stuck in that call and ends now\n";
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        _exit(STATUS_BUG);
+    _exit(STATUS_BUG);
 }
 
 int ab_state_init(struct ab_state *s, struct ab_err *err)
@@ -22,34 +68,130 @@ int ab_state_init(struct ab_state *s, struct ab_err *err)
     *s = (struct ab_state){0};
     if (ab_loop_init(&s->loop, err) < 0)
         return -1;
-    s->L = luaL_newstate();
+    ab_heap_init(&s->heap);
+    s->L = lua_newstate(ab_heap_alloc, &s->heap);
+    if (!s->L)
+        AB_BUG("out of memory");
+    lua_atpanic(s->L, on_panic);
     ab_sched_init(&s->sched, s->L, &s->loop);
+    s->sched.heap = &s->heap;
+    const struct ab_watchdog_hooks hooks = {
+        .slice = ab_slice_on_tick,
+        .warn = ab_slice_on_warn,
+        .stuck = on_stuck,
+        .arg = &s->sched,
+        .warn_ms = AB_STUCK_WARN_MS,
+        .stuck_ms = AB_STUCK_LIMIT_MS,
+    };
+    s->wd = ab_watchdog_new(&hooks, err);
+    if (!s->wd)
+        return -1;
+    s->sched.wd = s->wd;
     lua_pushcfunction(s->L, open_all);
     if (lua_pcall(s->L, 0, 0, 0) != LUA_OK)
         return ab_err_set(err, AB_ENOMEM, "%s", lua_tostring(s->L, -1));
     return 0;
 }
 
-/* (argv table) -> exit status, kept in the registry under "agentbox.status". */
-static const char boot[] = "local argv = ... return function()\n"
-                           "  local status = require('agentbox.cli').main(argv)\n"
-                           "  debug.getregistry()['agentbox.status'] = status\n"
-                           "end\n";
+/* ---- signals ---- */
 
+static void on_interrupt(uv_signal_t *h, int signum)
+{
+    struct ab_state *s = h->data;
+    if (ab_signal_awaited(&s->loop, signum))
+        return;
+    if (s->interrupts++ > 0)
+        _exit(STATUS_INTERRUPTED); /* the zygote sees the end and kills every sandbox */
+    struct ab_err err;
+    ab_err_set(&err, AB_ECANCELLED, "interrupted");
+    if (s->sched.root)
+        ab_fiber_cancel(s->sched.root, &err);
+}
+
+static void watch_signal(struct ab_state *s, uv_signal_t *h, int signum)
+{
+    uv_signal_init(&s->loop.uv, h);
+    h->data = s;
+    uv_signal_start(h, on_interrupt, signum);
+    uv_unref((uv_handle_t *)h);
+}
+
+/* ---- the main fiber ---- */
+
+static int return_status(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)L;
+    (void)status;
+    (void)ctx;
+    return 1;
+}
+
+/* (argv): runs the command line. */
+static int l_main(lua_State *L)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "agentbox.cli");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, "main");
+    lua_pushvalue(L, 1);
+    lua_callk(L, 1, 1, 0, return_status);
+    return return_status(L, LUA_OK, 0);
+}
+
+/* Leaves the fiber's handle on the stack: it outlives the fiber. */
 static int start_main(lua_State *L)
 {
     int argc = (int)lua_tointeger(L, 1);
     char **argv = lua_touserdata(L, 2);
-    if (luaL_loadstring(L, boot) != LUA_OK)
-        return lua_error(L);
+    lua_pushcfunction(L, l_main);
     lua_createtable(L, argc, 1);
     for (int i = 0; i < argc; i++) {
         lua_pushstring(L, argv[i]);
         lua_rawseti(L, -2, i);
     }
-    lua_call(L, 1, 1);
-    lua_pushlightuserdata(L, abl_fiber_new(L, -1));
+    ab_sched_of(L)->root = abl_fiber_new(L, 1);
     return 1;
+}
+
+/* The handle is on top of the stack. */
+static int l_status_of(lua_State *L)
+{
+    struct ab_fiber *f = abl_check_fiber(L, 1);
+    f->observed = true;
+    int kind = lua_getiuservalue(L, 1, AB_UV_RESULT);
+    if (f->status == AB_FIBER_DONE) {
+        lua_rawgeti(L, -1, 1);
+        lua_pushinteger(L, luaL_optinteger(L, -1, 0));
+        return 1;
+    }
+    if (f->cancelling && f->cancel_err.code == AB_ECANCELLED) {
+        ab_log(AB_LOG_ERROR, "%s", f->cancel_err.msg);
+        lua_pushinteger(L, STATUS_DEFECT);
+        return 1;
+    }
+    const char *text = kind == LUA_TNIL ? "not enough memory" : luaL_tolstring(L, 2, NULL);
+    if (kind == LUA_TTABLE && lua_getfield(L, 2, "traceback") == LUA_TSTRING)
+        ab_log(AB_LOG_ERROR, "%s\n%s", text, lua_tostring(L, -1));
+    else
+        ab_log(AB_LOG_ERROR, "%s", text);
+    lua_pushinteger(L, STATUS_BUG);
+    return 1;
+}
+
+static int exit_status(struct ab_state *s)
+{
+    lua_State *L = s->L;
+    if (s->interrupts > 0)
+        return STATUS_INTERRUPTED;
+    if (s->sched.exiting)
+        return s->sched.exit_status;
+    lua_pushcfunction(L, l_status_of);
+    lua_insert(L, -2);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK)
+        return STATUS_BUG;
+    int status = (int)lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    return status;
 }
 
 int ab_state_main(struct ab_state *s, int argc, char **argv)
@@ -58,18 +200,20 @@ int ab_state_main(struct ab_state *s, int argc, char **argv)
     lua_pushinteger(s->L, argc);
     lua_pushlightuserdata(s->L, argv);
     if (lua_pcall(s->L, 2, 1, 0) != LUA_OK) {
-        fprintf(stderr, "agentbox: %s\n", lua_tostring(s->L, -1));
-        return 70;
+        ab_log(AB_LOG_ERROR, "%s", lua_tostring(s->L, -1));
+        return STATUS_BUG;
     }
-    struct ab_fiber *main = lua_touserdata(s->L, -1);
+    watch_signal(s, &s->interrupt, SIGINT);
+    watch_signal(s, &s->terminate, SIGTERM);
     ab_sched_run(&s->sched);
-    ab_fiber_free(main);
-    lua_getfield(s->L, LUA_REGISTRYINDEX, "agentbox.status");
-    return lua_isinteger(s->L, -1) ? (int)lua_tointeger(s->L, -1) : 70;
+    uv_close((uv_handle_t *)&s->interrupt, NULL);
+    uv_close((uv_handle_t *)&s->terminate, NULL);
+    return exit_status(s);
 }
 
 void ab_state_fini(struct ab_state *s)
 {
     lua_close(s->L);
+    ab_watchdog_free(s->wd);
     ab_loop_fini(&s->loop);
 }

@@ -1,0 +1,209 @@
+/* l_file.c - files that stay open: an append-only file, and a lock. */
+#include "lua/l_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "lua/conv.h"
+#include "rt/fs.h"
+#include "rt/work.h"
+
+#define FILE_TYPE "agentbox.file"
+#define LOCK_TYPE "agentbox.lock"
+
+struct file {
+    int fd; /* owns, or -1 */
+};
+
+static struct file *new_file(lua_State *L, const char *type)
+{
+    struct file *f = lua_newuserdatauv(L, sizeof *f, 0);
+    f->fd = -1;
+    luaL_setmetatable(L, type);
+    return f;
+}
+
+static struct file *check_open(lua_State *L)
+{
+    struct file *f = luaL_checkudata(L, 1, FILE_TYPE);
+    if (f->fd < 0)
+        luaL_error(L, "the file is closed");
+    return f;
+}
+
+static int close_fd(struct file *f)
+{
+    int rc = f->fd < 0 ? 0 : close(f->fd);
+    f->fd = -1;
+    return rc;
+}
+
+static int push_true(lua_State *L)
+{
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* append_open(path [, mode]) */
+static int l_append_open(lua_State *L)
+{
+    const char *path = abl_check_path(L, 1);
+    mode_t mode = (mode_t)luaL_optinteger(L, 2, 0666);
+    struct file *f = new_file(L, FILE_TYPE);
+    struct ab_err err;
+    f->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, mode);
+    if (f->fd < 0) {
+        ab_err_sys(&err, errno, "open %s", path);
+        return abl_push_err(L, &err, "fs.append_open");
+    }
+    return 1;
+}
+
+/* file:write(bytes): all of it, or nil and the error; what a full disk took is cut off again. */
+static int l_write(lua_State *L)
+{
+    struct file *f = check_open(L);
+    size_t len;
+    const char *data = luaL_checklstring(L, 2, &len);
+    struct ab_err err;
+    off_t before = lseek(f->fd, 0, SEEK_END);
+    if (ab_fs_write_fd(f->fd, data, len, &err) == 0)
+        return push_true(L);
+    if (before >= 0 && ftruncate(f->fd, before) < 0)
+        ab_err_wrap(&err, "the file keeps a torn end");
+    return abl_push_err(L, &err, "file.write");
+}
+
+struct sync_job {
+    int fd; /* owns: a duplicate, so that the file may be closed meanwhile */
+    int errnum;
+};
+
+static void sync_run(void *arg)
+{
+    struct sync_job *job = arg;
+    int errnum = AB_FAULT("file.fdatasync");
+    job->errnum = errnum ? errnum : fdatasync(job->fd) < 0 ? errno : 0;
+}
+
+static void sync_free(void *arg)
+{
+    struct sync_job *job = arg;
+    close(job->fd);
+    free(job);
+}
+
+static int push_synced(lua_State *L, struct ab_op *op)
+{
+    const struct sync_job *job = ab_work_job(op);
+    if (job->errnum == 0)
+        return push_true(L);
+    struct ab_err err;
+    ab_err_sys(&err, job->errnum, "sync");
+    return abl_push_err(L, &err, "file.sync");
+}
+
+/* file:sync(): waits until the bytes are on the disk. */
+static int l_sync(lua_State *L)
+{
+    struct file *f = check_open(L);
+    struct ab_anchor *anchor = abl_anchor(L);
+    int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0) {
+        struct ab_err err;
+        ab_err_sys(&err, errno, "sync");
+        return abl_push_err(L, &err, "file.sync");
+    }
+    struct sync_job *job = ab_xcalloc(1, sizeof *job);
+    job->fd = fd;
+    struct ab_work work = {.run = sync_run, .free = sync_free, .job = job};
+    anchor->op = ab_work_start(abl_loop(L), &work);
+    return abl_wait(L, anchor, push_synced);
+}
+
+static int l_truncate(lua_State *L)
+{
+    struct file *f = check_open(L);
+    lua_Integer size = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, size >= 0, 2, "must not be negative");
+    if (ftruncate(f->fd, (off_t)size) == 0)
+        return push_true(L);
+    struct ab_err err;
+    ab_err_sys(&err, errno, "truncate");
+    return abl_push_err(L, &err, "file.truncate");
+}
+
+static int l_size(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)lseek(check_open(L)->fd, 0, SEEK_END));
+    return 1;
+}
+
+static int l_file_close(lua_State *L)
+{
+    close_fd(luaL_checkudata(L, 1, FILE_TYPE));
+    return 0;
+}
+
+/* lock(path): a handle, or nil and `busy` when another process holds it. Held until closed. */
+static int l_lock(lua_State *L)
+{
+    const char *path = abl_check_path(L, 1);
+    struct file *f = new_file(L, LOCK_TYPE);
+    struct ab_err err;
+    f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    if (f->fd < 0) {
+        ab_err_sys(&err, errno, "open %s", path);
+        return abl_push_err(L, &err, "fs.lock");
+    }
+    if (flock(f->fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno == EWOULDBLOCK)
+            ab_err_set(&err, AB_EBUSY, "%s is locked by another process", path);
+        else
+            ab_err_sys(&err, errno, "lock %s", path);
+        close_fd(f);
+        return abl_push_err(L, &err, "fs.lock");
+    }
+    return 1;
+}
+
+static int l_lock_close(lua_State *L)
+{
+    close_fd(luaL_checkudata(L, 1, LOCK_TYPE));
+    return 0;
+}
+
+static void register_type(lua_State *L, const char *type, const luaL_Reg *methods,
+                          lua_CFunction close)
+{
+    luaL_newmetatable(L, type);
+    luaL_setfuncs(L, methods, 0);
+    lua_pushcfunction(L, close);
+    lua_setfield(L, -2, "close");
+    lua_pushcfunction(L, close);
+    lua_setfield(L, -2, "__gc");
+    lua_pushcfunction(L, close);
+    lua_setfield(L, -2, "__close");
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}
+
+void abl_file_register(lua_State *L)
+{
+    static const luaL_Reg file[] = {
+        {"write", l_write}, {"sync", l_sync}, {"truncate", l_truncate},
+        {"size", l_size},   {NULL, NULL},
+    };
+    static const luaL_Reg lock[] = {{NULL, NULL}};
+    register_type(L, FILE_TYPE, file, l_file_close);
+    register_type(L, LOCK_TYPE, lock, l_lock_close);
+    lua_pushcfunction(L, l_append_open);
+    lua_setfield(L, -2, "append_open");
+    lua_pushcfunction(L, l_lock);
+    lua_setfield(L, -2, "lock");
+}

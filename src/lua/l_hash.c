@@ -1,0 +1,76 @@
+/* l_hash.c - agentbox.sys.hash */
+#include "lua/conv.h"
+#include "rt/digest.h"
+
+#define HASHER_TYPE "agentbox.hasher"
+
+int luaopen_agentbox_sys_hash(lua_State *L);
+
+struct hasher {
+    struct ab_hasher *h; /* owns, or NULL */
+};
+
+/* sha256(bytes): 64 digits. Raises when libcrypto is missing: nothing can go on without it. */
+static int l_sha256(lua_State *L)
+{
+    size_t len;
+    const char *data = luaL_checklstring(L, 1, &len);
+    char hex[AB_SHA256_HEX];
+    struct ab_err err;
+    if (ab_sha256(data, len, hex, &err) < 0)
+        luaL_error(L, "%s", err.msg);
+    lua_pushstring(L, hex);
+    return 1;
+}
+
+static int l_hasher(lua_State *L)
+{
+    struct hasher *self = lua_newuserdatauv(L, sizeof *self, 0);
+    struct ab_err err;
+    self->h = NULL;
+    luaL_setmetatable(L, HASHER_TYPE);
+    self->h = ab_hasher_new(&err);
+    if (!self->h)
+        luaL_error(L, "%s", err.msg);
+    return 1;
+}
+
+static int l_update(lua_State *L)
+{
+    struct hasher *self = luaL_checkudata(L, 1, HASHER_TYPE);
+    size_t len;
+    const char *data = luaL_checklstring(L, 2, &len);
+    ab_hasher_update(self->h, data, len);
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int l_hex(lua_State *L)
+{
+    struct hasher *self = luaL_checkudata(L, 1, HASHER_TYPE);
+    char hex[AB_SHA256_HEX];
+    ab_hasher_hex(self->h, hex);
+    lua_pushstring(L, hex);
+    return 1;
+}
+
+static int l_gc(lua_State *L)
+{
+    struct hasher *self = luaL_checkudata(L, 1, HASHER_TYPE);
+    ab_hasher_free(self->h);
+    self->h = NULL;
+    return 0;
+}
+
+int luaopen_agentbox_sys_hash(lua_State *L)
+{
+    static const luaL_Reg methods[] = {{"update", l_update}, {"hex", l_hex}, {NULL, NULL}};
+    static const luaL_Reg lib[] = {{"sha256", l_sha256}, {"hasher", l_hasher}, {NULL, NULL}};
+    luaL_newmetatable(L, HASHER_TYPE);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, l_gc);
+    lua_setfield(L, -2, "__gc");
+    luaL_newlib(L, lib);
+    return 1;
+}

@@ -1,0 +1,292 @@
+#include "lua/slice.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lua/conv.h"
+
+enum {
+    SLICE_MS = 5,      /* a hook that fires earlier has nothing to do */
+    LIBRARY_MS = 100,  /* how long the library's own frames are left alone */
+    LIBRARY_COUNT = 1000,
+};
+
+static bool in_library(lua_State *L, lua_Debug *ar)
+{
+    return lua_getinfo(L, "S", ar) && strncmp(ar->source, "@agentbox/", 10) == 0;
+}
+
+static void give_up(struct ab_sched *s)
+{
+    struct ab_err err;
+    ab_err_set(&err, AB_ELIMIT,
+               "ran for %d s in a place that cannot be interrupted (a sort or gsub "
+               "callback, a module's top level, __tostring)",
+               AB_BLOCK_LIMIT_MS / 1000);
+    ab_fiber_cancel(s->running, &err);
+}
+
+static void on_count(lua_State *L, lua_Debug *ar)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    struct ab_fiber *f = s->running;
+    lua_sethook(L, NULL, 0, 0);
+    if (!f)
+        return;
+    if (s->wd)
+        ab_watchdog_alive(s->wd);
+    uint64_t ms = ab_sched_elapsed_ns(s) / 1000000;
+    bool due = ms >= SLICE_MS || f->pending || f->hard;
+    if (!due)
+        return;
+    if (ms < LIBRARY_MS && in_library(L, ar)) {
+        lua_sethook(L, on_count, LUA_MASKCOUNT, LIBRARY_COUNT);
+        return;
+    }
+    ab_sched_charge_cpu(s);
+    bool can_yield = lua_isyieldable(L) && s->blocked == 0;
+    if (!can_yield && ms >= AB_BLOCK_LIMIT_MS)
+        give_up(s);
+    if (f->hard)
+        luaL_error(L, "the grace period after the cancel is over");
+    if (f->pending)
+        abl_raise_cancel(L, f);
+    if (can_yield) {
+        s->slicing = true;
+        lua_yield(L, 0);
+    }
+}
+
+void ab_slice_arm(lua_State *co)
+{
+    lua_sethook(co, on_count, LUA_MASKCOUNT, 1);
+}
+
+void ab_slice_on_tick(void *sched)
+{
+    struct ab_sched *s = sched;
+    if (s->active)
+        ab_slice_arm(s->active);
+}
+
+/* In a signal handler: the C function that is stuck keeps the stack as it is. */
+void ab_slice_on_warn(void *sched)
+{
+    struct ab_sched *s = sched;
+    lua_State *L = s->active;
+    lua_Debug ar;
+    for (int level = 0; L && lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, "Sl", &ar);
+        if (ar.currentline <= 0)
+            continue;
+        char line[LUA_IDSIZE + 160];
+        int n = snprintf(line, sizeof line,
+                         "agentbox: %s:%d: a call has been running for %d s and cannot be "
+                         "interrupted; the engine ends after %d s\n",
+                         ar.short_src, ar.currentline, AB_STUCK_WARN_MS / 1000,
+                         AB_STUCK_LIMIT_MS / 1000);
+        if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
+            return;
+        return;
+    }
+}
+
+/* ---- coroutines inside a fiber ---- */
+
+static lua_State *check_coroutine(lua_State *L, int arg)
+{
+    luaL_checktype(L, arg, LUA_TTHREAD);
+    lua_State *co = lua_tothread(L, arg);
+    if (co != L && abl_is_fiber_co(L, co))
+        luaL_argerror(L, arg, "this coroutine is a fiber; use its handle");
+    return co;
+}
+
+/* Runs co, with its nargs arguments on its stack. True when a slice is on its way out. */
+static bool switch_to(lua_State *L, lua_State *co, int nargs, int *rc, int *nres)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    lua_State *outer = s->active;
+    bool blocks = !lua_isyieldable(L);
+    if (s->running && s->running->pending)
+        ab_slice_arm(co);
+    s->blocked += blocks;
+    if (s->running)
+        s->active = co;
+    *rc = lua_resume(co, L, nargs, nres);
+    s->active = outer;
+    s->blocked -= blocks;
+    return *rc == LUA_YIELD && s->slicing;
+}
+
+static bool move_args(lua_State *L, lua_State *co, int nargs)
+{
+    if (!lua_checkstack(co, nargs + 1))
+        return false;
+    lua_xmove(L, co, nargs);
+    return true;
+}
+
+/* Pushes the results of co, or its error. */
+static bool take_results(lua_State *L, lua_State *co, int rc, int nres)
+{
+    bool ok = rc == LUA_OK || rc == LUA_YIELD;
+    if (!ok) {
+        nres = 1;
+        lua_pushvalue(co, -1); /* coroutine.close wants it too */
+    }
+    luaL_checkstack(L, nres + 2, "too many results");
+    lua_xmove(co, L, nres);
+    return ok;
+}
+
+static int resume_more(lua_State *L, int status, lua_KContext nargs);
+
+static int resume_nested(lua_State *L, lua_State *co, int nargs)
+{
+    int rc, nres = 0;
+    if (switch_to(L, co, nargs, &rc, &nres))
+        return lua_yieldk(L, 0, 0, resume_more);
+    int base = lua_gettop(L);
+    bool ok = take_results(L, co, rc, nres);
+    if (!ok && abl_is_cancel(L, -1))
+        lua_error(L);
+    lua_pushboolean(L, ok);
+    lua_insert(L, base + 1);
+    return lua_gettop(L) - base;
+}
+
+static int resume_more(lua_State *L, int status, lua_KContext nargs)
+{
+    (void)status;
+    return resume_nested(L, lua_tothread(L, 1), (int)nargs);
+}
+
+static int l_resume(lua_State *L)
+{
+    lua_State *co = check_coroutine(L, 1);
+    int nargs = lua_gettop(L) - 1;
+    if (!move_args(L, co, nargs)) {
+        lua_pushboolean(L, 0);
+        lua_pushliteral(L, "too many arguments to resume");
+        return 2;
+    }
+    return resume_nested(L, co, nargs);
+}
+
+AB_NORETURN static void raise_wrapped(lua_State *L, lua_State *co)
+{
+    int status = lua_status(co);
+    if (status != LUA_OK && status != LUA_YIELD) {
+        lua_pop(L, 1);
+        status = lua_resetthread(co); /* runs its <close> handlers */
+        lua_xmove(co, L, 1);
+    }
+    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING) {
+        luaL_where(L, 1);
+        lua_insert(L, -2);
+        lua_concat(L, 2);
+    }
+    lua_error(L);
+}
+
+static int wrap_more(lua_State *L, int status, lua_KContext nargs);
+
+static int wrap_nested(lua_State *L, int nargs)
+{
+    lua_State *co = lua_tothread(L, lua_upvalueindex(1));
+    int rc, nres = 0;
+    if (switch_to(L, co, nargs, &rc, &nres))
+        return lua_yieldk(L, 0, 0, wrap_more);
+    int base = lua_gettop(L);
+    if (!take_results(L, co, rc, nres))
+        raise_wrapped(L, co);
+    return lua_gettop(L) - base;
+}
+
+static int wrap_more(lua_State *L, int status, lua_KContext nargs)
+{
+    (void)status;
+    return wrap_nested(L, (int)nargs);
+}
+
+static int l_wrapped(lua_State *L)
+{
+    int nargs = lua_gettop(L);
+    if (!move_args(L, lua_tothread(L, lua_upvalueindex(1)), nargs))
+        luaL_error(L, "too many arguments to resume");
+    return wrap_nested(L, nargs);
+}
+
+static int l_wrap(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_State *co = lua_newthread(L);
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 1);
+    lua_pushcclosure(L, l_wrapped, 1);
+    return 1;
+}
+
+static int l_close(lua_State *L)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    lua_State *co = check_coroutine(L, 1), *outer = s->active;
+    lua_Debug ar;
+    if (co == L || (lua_status(co) == LUA_OK && lua_getstack(co, 0, &ar)))
+        luaL_error(L, "cannot close a running coroutine");
+    if (s->running)
+        s->active = co;
+    s->blocked++;
+    int rc = lua_resetthread(co);
+    s->blocked--;
+    s->active = outer;
+    lua_pushboolean(L, rc == LUA_OK);
+    if (rc == LUA_OK)
+        return 1;
+    lua_xmove(co, L, 1);
+    if (abl_is_cancel(L, -1))
+        lua_error(L);
+    return 2;
+}
+
+static bool is_fiber_itself(lua_State *L)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    return s->running && s->running->co == L;
+}
+
+static int l_yield(lua_State *L)
+{
+    if (is_fiber_itself(L))
+        luaL_error(L, "attempt to yield from outside a coroutine");
+    return lua_yield(L, lua_gettop(L));
+}
+
+static int l_isyieldable(lua_State *L)
+{
+    lua_State *co = lua_isthread(L, 1) ? lua_tothread(L, 1) : L;
+    lua_pushboolean(L, lua_isyieldable(co) && !is_fiber_itself(co));
+    return 1;
+}
+
+static int l_sethook(lua_State *L)
+{
+    luaL_error(L, "debug.sethook is not available: the engine needs the hook for itself");
+}
+
+void abl_slice_install(lua_State *L)
+{
+    static const luaL_Reg coroutine[] = {
+        {"resume", l_resume}, {"wrap", l_wrap},
+        {"close", l_close},   {"yield", l_yield},
+        {"isyieldable", l_isyieldable}, {NULL, NULL},
+    };
+    lua_getglobal(L, "coroutine");
+    luaL_setfuncs(L, coroutine, 0);
+    lua_getglobal(L, "debug");
+    lua_pushcfunction(L, l_sethook);
+    lua_setfield(L, -2, "sethook");
+    lua_pop(L, 2);
+}

@@ -1,0 +1,101 @@
+#include "rt/digest.h"
+
+#include <dlfcn.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The few functions that are used, as found in the loaded library. */
+struct evp {
+    __typeof__(EVP_MD_CTX_new) *ctx_new;
+    __typeof__(EVP_MD_CTX_free) *ctx_free;
+    __typeof__(EVP_MD_CTX_copy_ex) *copy;
+    __typeof__(EVP_sha256) *sha256;
+    __typeof__(EVP_DigestInit_ex) *init;
+    __typeof__(EVP_DigestUpdate) *update;
+    __typeof__(EVP_DigestFinal_ex) *final;
+};
+
+struct ab_hasher {
+    struct evp evp;
+    EVP_MD_CTX *ctx; /* owns */
+};
+
+static int load(struct evp *evp, struct ab_err *err)
+{
+    /* dlopen counts references itself; the library is never unloaded. */
+    void *lib = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!lib)
+        return ab_err_set(err, AB_EUNSUPPORTED, "%s", dlerror());
+    const struct {
+        const char *name;
+        void *slot;
+    } wanted[] = {
+        {"EVP_MD_CTX_new", &evp->ctx_new},     {"EVP_MD_CTX_free", &evp->ctx_free},
+        {"EVP_MD_CTX_copy_ex", &evp->copy},    {"EVP_sha256", &evp->sha256},
+        {"EVP_DigestInit_ex", &evp->init},     {"EVP_DigestUpdate", &evp->update},
+        {"EVP_DigestFinal_ex", &evp->final},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *sym = dlsym(lib, wanted[i].name);
+        if (!sym)
+            return ab_err_set(err, AB_EUNSUPPORTED, "%s", dlerror());
+        memcpy(wanted[i].slot, &sym, sizeof sym);
+    }
+    return 0;
+}
+
+struct ab_hasher *ab_hasher_new(struct ab_err *err)
+{
+    struct evp evp;
+    if (load(&evp, err) < 0)
+        return NULL;
+    struct ab_hasher *h = ab_xcalloc(1, sizeof *h);
+    h->evp = evp;
+    h->ctx = evp.ctx_new();
+    if (!h->ctx || evp.init(h->ctx, evp.sha256(), NULL) != 1) {
+        ab_err_set(err, AB_EUNSUPPORTED, "SHA-256 is not available in libcrypto");
+        ab_hasher_free(h);
+        return NULL;
+    }
+    return h;
+}
+
+void ab_hasher_update(struct ab_hasher *h, const void *data, size_t len)
+{
+    h->evp.update(h->ctx, data, len);
+}
+
+void ab_hasher_hex(const struct ab_hasher *h, char hex[AB_SHA256_HEX])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char raw[EVP_MAX_MD_SIZE] = {0};
+    EVP_MD_CTX *copy = h->evp.ctx_new();
+    if (!copy || h->evp.copy(copy, h->ctx) != 1 || h->evp.final(copy, raw, NULL) != 1)
+        AB_BUG("SHA-256 failed");
+    h->evp.ctx_free(copy);
+    for (int i = 0; i < 32; i++) {
+        hex[2 * i] = digits[raw[i] >> 4];
+        hex[2 * i + 1] = digits[raw[i] & 15];
+    }
+    hex[64] = '\0';
+}
+
+void ab_hasher_free(struct ab_hasher *h)
+{
+    if (!h)
+        return;
+    h->evp.ctx_free(h->ctx);
+    free(h);
+}
+
+int ab_sha256(const void *data, size_t len, char hex[AB_SHA256_HEX], struct ab_err *err)
+{
+    struct ab_hasher *h = ab_hasher_new(err);
+    if (!h)
+        return -1;
+    ab_hasher_update(h, data, len);
+    ab_hasher_hex(h, hex);
+    ab_hasher_free(h);
+    return 0;
+}
