@@ -1,0 +1,119 @@
+/* born.c - one sandbox, from CREATE to its first breath. */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "init/init.h"
+#include "init/sys.h"
+
+void ab_box_close(struct box *b)
+{
+    sys_close(&b->sock);
+    for (int i = 0; i < AB_WIRE_LAYERS; i++)
+        sys_close(&b->layers[i]);
+    sys_close(&b->cgroup2);
+    for (int i = 0; i < AB_WIRE_CGROUPS; i++)
+        sys_close(&b->v1[i]);
+    sys_close(&b->upper);
+    sys_close(&b->files);
+    sys_close(&b->tree);
+    sys_close(&b->dev);
+    sys_close(&b->net);
+}
+
+/* A child that was cloned is the engine's to reap: its pidfd goes along. */
+static void say_failed(const struct box *b, int errnum, int pidfd)
+{
+    uint8_t buf[512];
+    struct ab_wire_failed m = {.errnum = errnum, .step = ab_step};
+    long n = ab_wire_put_failed(buf, sizeof buf, &m);
+    if (n > 0)
+        ab_wire_send(b->sock, buf, (size_t)n, &pidfd, pidfd >= 0, MSG_DONTWAIT);
+}
+
+static int say_born(struct zygote *z, const struct box *b, pid_t pid, int pidfd)
+{
+    uint8_t buf[64];
+    uint32_t first = ab_host_uid(z, b->slot, 0);
+    struct ab_wire_born m = {
+        .pid = (uint32_t)pid,
+        .slot = (uint32_t)(b->slot - z->slots),
+        .uid_first = z->root ? first : z->uid_first,
+        .uid_rest = z->root ? first + 1 : z->uid_rest,
+        .uid_count = z->root ? AB_UID_RANGE : z->uid_count,
+    };
+    int fds[5] = {pidfd, b->files, b->upper, b->net, z->self_userns};
+    int nfds = b->net < 0 ? 3 : z->self_userns < 0 ? 4 : 5;
+    long n = ab_wire_put_born(buf, sizeof buf, &m);
+    int rc = ab_wire_send(b->sock, buf, (size_t)n, fds, nfds, MSG_DONTWAIT);
+    if (rc < 0) {
+        errno = -rc;
+        return -1;
+    }
+    return 0;
+}
+
+/* The child waits in ab_setup() until its ids are mapped. */
+static pid_t clone_child(struct zygote *z, struct box *b, int *pidfd)
+{
+    sys_close(&z->go); /* a child that died early would leave its permission to the next */
+    z->go = eventfd(0, EFD_CLOEXEC);
+    if (z->go < 0)
+        return -1;
+    struct clone_args args = {
+        .flags = CLONE_PARENT | CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
+                 CLONE_NEWIPC | CLONE_NEWUTS,
+        .pidfd = (uintptr_t)pidfd,
+    };
+    if (b->cgroup2 >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)b->cgroup2;
+    }
+    pid_t pid = (pid_t)sys_clone3(&args);
+    if (pid == 0)
+        ab_setup(z, b);
+    return pid;
+}
+
+static int start_child(struct zygote *z, struct box *b, int *pidfd)
+{
+    ab_at("prepare a network namespace");
+    b->net = ab_host_take_net(z);
+    if (b->net < 0 || setns(b->net, CLONE_NEWNET) < 0)
+        return -1;
+    ab_at("clone the sandbox");
+    pid_t pid = clone_child(z, b, pidfd);
+    int saved = errno;
+    if (setns(z->own_net, CLONE_NEWNET) < 0)
+        return -1;
+    errno = saved;
+    if (pid < 0)
+        return -1;
+    if (!(b->spec.flags & AB_WIRE_NET_FULL))
+        sys_close(&b->net);
+    if (ab_host_map_ids(z, pid, b->slot) < 0)
+        return -1;
+    ab_at("answer the engine");
+    if (say_born(z, b, pid, *pidfd) < 0)
+        return -1;
+    uint64_t one = 1;
+    return write(z->go, &one, sizeof one) == sizeof one ? 0 : -1;
+}
+
+int ab_born(struct zygote *z, struct box *b)
+{
+    int pidfd = -1;
+    ab_at("prepare the zygote");
+    if (ab_host_prepare(z) == 0 && (b->slot = ab_host_slot(z, b->spec.slot)) &&
+        ab_tree_build(z, b) == 0 && start_child(z, b, &pidfd) == 0)
+        return pidfd;
+    int errnum = errno;
+    if (pidfd >= 0)
+        sys_pidfd_kill(pidfd, SIGKILL);
+    say_failed(b, errnum, pidfd);
+    sys_close(&pidfd);
+    return -1;
+}

@@ -1,0 +1,40 @@
+/* command.h - the commands that run below pid 1. */
+#ifndef AB_INIT_COMMAND_H
+#define AB_INIT_COMMAND_H
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/wire.h"
+
+#define AB_COMMANDS 256
+
+struct command {
+    pid_t pid; /* 0: free entry */
+    int ctl;
+    bool killed;
+    int errnum;           /* why exec failed, or 0 */
+    uint64_t start_ticks; /* boot time in clock ticks, as in /proc/PID/stat */
+    uint64_t start_us;
+};
+
+struct pid1 {
+    int sock;
+    int proc; /* our /proc, opened before anybody could touch it */
+    int pts;
+    uint64_t tick_ns;
+    struct command commands[AB_COMMANDS];
+};
+
+/* Starts what EXEC asks for. fds are taken. An answer that cannot be started is told on its ctl. */
+void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, int nfds);
+
+/* Sends EXIT and frees the entry. */
+void ab_command_finish(struct command *c, int status, const struct rusage *usage);
+
+/* Kills c and everything that it started. */
+void ab_command_kill(struct pid1 *p, struct command *c);
+
+uint64_t ab_now_us(void);
+
+#endif

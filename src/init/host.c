@@ -1,0 +1,389 @@
+/* host.c - what is prepared once: rights, mount namespaces, uid ranges, the pool of networks. */
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "init/init.h"
+#include "init/sys.h"
+
+int sys_write_file(int dir, const char *path, const char *text)
+{
+    int fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = write(fd, text, strlen(text));
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return n < 0 ? -1 : 0;
+}
+
+/* True when every user id of the machine is ours, as for root outside of containers. */
+static bool all_ids_mapped(void)
+{
+    FILE *f = fopen("/proc/self/uid_map", "re");
+    if (!f)
+        return false;
+    unsigned inside = 1, outside = 1, count = 0;
+    bool all = fscanf(f, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 &&
+               outside == 0 && count == UINT32_MAX;
+    fclose(f);
+    return all;
+}
+
+/* An ordinary user becomes root of a namespace that holds only himself. */
+static int enter_own_userns(struct zygote *z)
+{
+    char map[64];
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    z->uid_first = uid;
+    z->uid_rest = 0;
+    z->uid_count = 1;
+    if (ab_at("make a user namespace") && unshare(CLONE_NEWUSER) < 0)
+        return -1;
+    if (ab_at("map our own user id") && sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
+        return -1;
+    snprintf(map, sizeof map, "0 %u 1", uid);
+    if (sys_write_file(AT_FDCWD, "/proc/self/uid_map", map) < 0)
+        return -1;
+    snprintf(map, sizeof map, "0 %u 1", gid);
+    if (sys_write_file(AT_FDCWD, "/proc/self/gid_map", map) < 0)
+        return -1;
+    z->self_userns = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
+    return 0;
+}
+
+static int empty_tmpfs(const char *size, unsigned attr)
+{
+    int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+    if (fs < 0)
+        return -1;
+    int tree = -1;
+    if (fsconfig(fs, FSCONFIG_SET_STRING, "size", size, 0) == 0 &&
+        fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0755", 0) == 0 &&
+        fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+        tree = fsmount(fs, FSMOUNT_CLOEXEC, attr);
+    close(fs);
+    return tree;
+}
+
+/* A second copy of the mounts, thrown away but for a tmpfs with /proc: cloning it is cheap, and no
+ * path of the host exists in it. */
+static int enter_lean_ns(struct zygote *z)
+{
+    if (ab_at("copy the mount namespace") && unshare(CLONE_NEWNS) < 0)
+        return -1;
+    int lean = empty_tmpfs("1m", MOUNT_ATTR_NOSUID);
+    int proc = open_tree(AT_FDCWD, "/proc", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (proc < 0)
+        proc = open_tree(AT_FDCWD, "/proc",
+                         OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    if (ab_at("prepare a lean root") && (lean < 0 || proc < 0))
+        return -1;
+    static const char *const dirs[] = {"proc", "mnt", "dev", "old"};
+    for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
+        if (mkdirat(lean, dirs[i], 0755) < 0)
+            return -1;
+    if (move_mount(lean, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+        fchdir(lean) < 0 || move_mount(proc, "", AT_FDCWD, "proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return -1;
+    if (ab_at("change to the lean root") &&
+        (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+         chdir("/") < 0))
+        return -1;
+    close(lean);
+    close(proc);
+    z->lean_ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    return z->lean_ns < 0 ? -1 : 0;
+}
+
+static int enter_host_ns(struct zygote *z)
+{
+    if (ab_at("enter the host's mounts") && setns(z->host_ns, CLONE_NEWNS) < 0)
+        return -1;
+    return 0;
+}
+
+static int leave_host_ns(struct zygote *z)
+{
+    int saved = errno;
+    if (setns(z->lean_ns, CLONE_NEWNS) < 0 || chdir("/") < 0)
+        return -1;
+    errno = saved;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    unsigned major, minor;
+} nodes[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
+
+#define NODE_COUNT (sizeof nodes / sizeof *nodes)
+
+static int dev_links(int tree)
+{
+    static const char *const links[][2] = {
+        {"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
+        {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}};
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+        if (symlinkat(links[i][0], tree, links[i][1]) < 0)
+            return -1;
+    return mkdirat(tree, "pts", 0755) < 0 || mkdirat(tree, "shm", 0755) < 0 ? -1 : 0;
+}
+
+static int set_read_only(int tree)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC};
+    return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
+}
+
+/* The /dev that every sandbox gets a clone of. Device nodes when we may make them; otherwise the
+ * host's own, bound one by one and kept at /dev of the lean root, to be cloned as a whole. */
+static int make_dev(struct zygote *z)
+{
+    int tree = empty_tmpfs("64k", MOUNT_ATTR_NOSUID);
+    if (ab_at("prepare /dev") && (tree < 0 || dev_links(tree) < 0))
+        return -1;
+    if (z->root) {
+        umask(0);
+        for (size_t i = 0; i < NODE_COUNT; i++)
+            if (mknodat(tree, nodes[i].name, S_IFCHR | 0666,
+                        makedev(nodes[i].major, nodes[i].minor)) < 0)
+                return -1;
+        umask(022);
+        z->dev = tree;
+        return set_read_only(tree);
+    }
+    int bound[NODE_COUNT];
+    if (enter_host_ns(z) < 0)
+        return -1;
+    for (size_t i = 0; i < NODE_COUNT; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/dev/%s", nodes[i].name);
+        bound[i] = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    }
+    if (leave_host_ns(z) < 0 || move_mount(tree, "", AT_FDCWD, "/dev", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return -1;
+    for (size_t i = 0; i < NODE_COUNT; i++) {
+        int file = openat(tree, nodes[i].name, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+        if (ab_at("bind a device into /dev") &&
+            (file < 0 || bound[i] < 0 || sys_attach(bound[i], file) < 0))
+            return -1;
+        close(file);
+        close(bound[i]);
+    }
+    int rc = set_read_only(tree);
+    close(tree);
+    return rc;
+}
+
+static int make_images(struct zygote *z)
+{
+    int skel = empty_tmpfs("16m", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    if (ab_at("prepare the host image") && skel < 0)
+        return -1;
+    if (enter_host_ns(z) < 0)
+        return -1;
+    int rc = ab_skeleton_fill(skel, z->nameserver);
+    if (leave_host_ns(z) < 0 || rc < 0)
+        return -1;
+    z->skel = skel;
+    return 0;
+}
+
+static int loopback_up(void)
+{
+    struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int rc = s < 0 ? -1 : ioctl(s, SIOCSIFFLAGS, &ifr);
+    if (s >= 0)
+        close(s);
+    return rc;
+}
+
+static int new_net(struct zygote *z)
+{
+    (void)z;
+    if (ab_at("make a network namespace") && unshare(CLONE_NEWNET) < 0)
+        return -1;
+    if (ab_at("bring the loopback up") && loopback_up() < 0)
+        return -1;
+    return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+}
+
+int ab_host_take_net(struct zygote *z)
+{
+    if (z->nets > 0)
+        return z->net[--z->nets];
+    int net = new_net(z);
+    if (setns(z->own_net, CLONE_NEWNET) < 0)
+        sys_close(&net);
+    return net;
+}
+
+bool ab_host_refill_net(struct zygote *z)
+{
+    if (z->nets == AB_NET_POOL)
+        return false;
+    int net = new_net(z);
+    setns(z->own_net, CLONE_NEWNET);
+    if (net < 0)
+        return false;
+    z->net[z->nets++] = net;
+    return z->nets < AB_NET_POOL;
+}
+
+int ab_host_prepare(struct zygote *z)
+{
+    if (z->ready)
+        return 0;
+    z->root = geteuid() == 0 && all_ids_mapped();
+    umask(022);
+    if (!z->root && enter_own_userns(z) < 0)
+        return -1;
+    if (ab_at("make a mount namespace") && unshare(CLONE_NEWNS) < 0)
+        return -1;
+    if (ab_at("detach from the host's mounts") &&
+        mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return -1;
+    z->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    z->host_ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (ab_at("open /proc") && (z->proc < 0 || z->host_ns < 0))
+        return -1;
+    if (enter_lean_ns(z) < 0 || make_dev(z) < 0)
+        return -1;
+    z->own_net = new_net(z);
+    if (z->own_net < 0)
+        return -1;
+    z->ready = true;
+    return 0;
+}
+
+/* A process that holds a user namespace with the slot's mapping while we open it. */
+static int carrier_userns(struct zygote *z, const struct slot *s)
+{
+    int userns = -1;
+    int pidfd = -1;
+    struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_PIDFD,
+                              .pidfd = (uintptr_t)&pidfd,
+                              .exit_signal = SIGCHLD};
+    pid_t pid = (pid_t)sys_clone3(&args);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    if (pid < 0)
+        return -1;
+    char path[32];
+    snprintf(path, sizeof path, "%d/ns/user", pid);
+    if (ab_host_map_ids(z, pid, s) == 0)
+        userns = openat(z->proc, path, O_RDONLY | O_CLOEXEC);
+    int saved = errno;
+    sys_pidfd_kill(pidfd, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(pidfd);
+    errno = saved;
+    return userns;
+}
+
+int ab_host_idmap(int tree, int userns)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns};
+    return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
+}
+
+static int mapped_clone(int tree, int userns)
+{
+    int copy = open_tree(tree, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+    if (copy >= 0 && ab_host_idmap(copy, userns) < 0)
+        sys_close(&copy);
+    return copy;
+}
+
+/* A tree may be cloned only from the namespace where it is, or was made: /usr from the host's. */
+int ab_host_open_image(struct zygote *z, const char *path)
+{
+    if (enter_host_ns(z) < 0)
+        return -1;
+    ab_at("open the image");
+    int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    int saved = errno;
+    if (leave_host_ns(z) < 0)
+        sys_close(&tree);
+    errno = saved;
+    return tree;
+}
+
+static int fill_slot(struct zygote *z, struct slot *s)
+{
+    s->usr = ab_host_open_image(z, "/usr");
+    if (s->usr < 0)
+        return -1;
+    if (!z->root) {
+        s->skel = z->skel;
+        return 0;
+    }
+    if (ab_at("map the image's user ids") && ab_host_idmap(s->usr, s->userns) < 0)
+        return -1;
+    s->skel = mapped_clone(z->skel, s->userns);
+    s->dev = mapped_clone(z->dev, s->userns);
+    return s->skel < 0 || s->dev < 0 ? -1 : 0;
+}
+
+struct slot *ab_host_slot(struct zygote *z, uint32_t wanted)
+{
+    if (z->skel < 0 && make_images(z) < 0)
+        return NULL;
+    struct slot *s = &z->slots[0];
+    if (z->root && wanted < AB_SLOTS) {
+        s += wanted;
+    } else if (z->root) {
+        while (s < z->slots + AB_SLOTS - 1 && s->refs > 0)
+            s++;
+    }
+    if (s->skel >= 0)
+        return s;
+    if (z->root && s->userns < 0 && ab_at("make a range of user ids") &&
+        (s->userns = carrier_userns(z, s)) < 0)
+        return NULL;
+    if (fill_slot(z, s) == 0)
+        return s;
+    int saved = errno;
+    sys_close(&s->usr);
+    if (z->root)
+        sys_close(&s->skel);
+    s->skel = -1;
+    sys_close(&s->dev);
+    errno = saved;
+    return NULL;
+}
+
+/* The id, as we see it, of a user inside. */
+uint32_t ab_host_uid(const struct zygote *z, const struct slot *s, uint32_t inside)
+{
+    return z->root ? AB_UID_BASE + (uint32_t)(s - z->slots) * AB_UID_RANGE + inside : inside;
+}
+
+int ab_host_map_ids(struct zygote *z, pid_t pid, const struct slot *s)
+{
+    char path[32], map[64];
+    uint32_t first = ab_host_uid(z, s, 0);
+    uint32_t count = z->root ? AB_UID_RANGE : z->uid_count;
+    snprintf(map, sizeof map, "0 %u %u", first, count);
+    snprintf(path, sizeof path, "%d/uid_map", pid);
+    if (ab_at("map the user ids") && sys_write_file(z->proc, path, map) < 0)
+        return -1;
+    snprintf(path, sizeof path, "%d/gid_map", pid);
+    return sys_write_file(z->proc, path, map);
+}

@@ -1,0 +1,110 @@
+/* init.h - agentbox-init: the zygote, and pid 1 of each sandbox.
+ *
+ *     engine
+ *       └─ zygote            exec'd from a memfd before the engine has threads, heap or secrets
+ *       └─ pid 1 of sandbox  cloned by the zygote with CLONE_PARENT, never exec'd
+ *            └─ commands     vfork and exec; stdio are pipes that the engine made
+ *
+ * The zygote prepares, with the rights of its caller, everything that needs the host: trees,
+ * quotas, network namespaces, uid ranges. The child, with the rights of a root that exists only in
+ * its own user namespace, puts it together and gives the rights up. One thread, no exec.
+ *
+ *     main.c      socket to the engine, event loop, death of the engine
+ *     host.c      once: user namespace, private mounts, uid ranges, network pool
+ *     skeleton.c  once: the generated root file system of image "host"
+ *     tree.c      per sandbox: quota, overlays, the tree for the child and the one for the engine
+ *     born.c      per sandbox: clone, uid maps, answer
+ *     setup.c     in the child: the order of set-up, ending with the filter
+ *     pid1.c      in the child: the loop, reaping, the end
+ *     command.c   in the child: one command from EXEC to execve
+ *     kill.c      in the child: which processes belong to a command
+ *
+ * Functions return 0 or -1 with errno; the step that failed is noted with ab_at() for FAILED.
+ */
+#ifndef AB_INIT_INIT_H
+#define AB_INIT_INIT_H
+
+#include <sys/types.h>
+
+#include "base/wire.h"
+
+#define AB_SLOTS      4096
+#define AB_UID_BASE   0x70000000u /* above what systemd hands out to containers */
+#define AB_UID_RANGE  65536u
+#define AB_NET_POOL   6
+
+/* Names the step being done; true, so that it can stand before a condition. */
+extern const char *ab_step;
+static inline bool ab_at(const char *step)
+{
+    ab_step = step;
+    return true;
+}
+
+/* A uid range and the trees mapped to it; all -1 until first used. Reused by later sandboxes. */
+struct slot {
+    int refs;
+    int userns;         /* a namespace with this mapping, for idmapped mounts */
+    int skel, usr, dev; /* detached trees */
+};
+
+struct zygote {
+    int sock;
+    bool ready;
+    bool root;       /* root of the initial user namespace with all ids; else our own namespace */
+    bool old_mounts; /* attach before use, as kernels before 6.15 want it */
+    uint32_t uid_first, uid_rest, uid_count; /* of an ordinary user, as the engine sees it */
+    char nameserver[64];
+    int host_ns, lean_ns; /* mount namespaces: the host's tree, and ours with nearly nothing */
+    int proc;             /* the host's /proc */
+    int self_userns;      /* ours, for who wires the network of an ordinary user; or -1 */
+    int skel, dev;        /* unmapped trees */
+    int own_net;          /* where we rest; the host's network is left at set-up */
+    int net[AB_NET_POOL], nets;
+    int go; /* eventfd: uid maps are written */
+    int parents[AB_WIRE_CGROUPS + 1], nparents;
+    char ident[96];
+    struct slot slots[AB_SLOTS];
+};
+
+/* What one sandbox needs, owned by ab_born(); -1 where absent. */
+struct box {
+    struct ab_wire_create spec;
+    int sock;
+    int layers[AB_WIRE_LAYERS];
+    int cgroup2;
+    int v1[AB_WIRE_CGROUPS];
+    struct slot *slot;
+    int upper, files, tree; /* quota tmpfs, engine's tree, child's tree */
+    int dev;
+    int net;
+};
+
+/* host.c */
+int ab_host_prepare(struct zygote *z);
+struct slot *ab_host_slot(struct zygote *z, uint32_t wanted);
+int ab_host_map_ids(struct zygote *z, pid_t pid, const struct slot *s);
+uint32_t ab_host_uid(const struct zygote *z, const struct slot *s, uint32_t inside);
+int ab_host_take_net(struct zygote *z);
+bool ab_host_refill_net(struct zygote *z); /* true when it made one and another is wanted */
+int ab_host_open_image(struct zygote *z, const char *path);
+int ab_host_idmap(int tree, int userns);
+int ab_host_dev(struct zygote *z);
+
+/* skeleton.c: fills an empty tree from the host's /etc; runs in the host's mount namespace. */
+int ab_skeleton_fill(int tree, const char *nameserver);
+
+/* tree.c */
+int ab_tree_build(struct zygote *z, struct box *b);
+
+/* born.c: answers on b->sock; gives the pidfd, or -1 after FAILED was sent. */
+int ab_born(struct zygote *z, struct box *b);
+void ab_box_close(struct box *b);
+
+/* setup.c: never returns. */
+AB_NORETURN void ab_setup(struct zygote *z, struct box *b);
+
+/* pid1.c: never returns. */
+AB_NORETURN void ab_pid1(int sock, const struct ab_wire_create *spec);
+
+#endif

@@ -1,0 +1,133 @@
+/* kill.c - which processes belong to a command, and their end.
+ *
+ * A process belongs to the command whose leader is its nearest ancestor, else to the one whose
+ * session it is in. What has left both (a daemon: its parent is pid 1, its session its own) belongs to
+ * the command that is being killed if it was born after it. So a server that an earlier command left
+ * behind survives, and nothing that this command started does. With several commands at once, a
+ * daemon born meanwhile may belong to another one: it dies too, rather than that one escapes.
+ */
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "init/command.h"
+#include "init/sys.h"
+
+#define ROUNDS        16
+#define CLIMB_MAX     4096
+#define PROCESSES_MAX 65536
+
+struct process {
+    pid_t pid, parent, session;
+    uint64_t start_ticks;
+};
+
+static struct process *list;
+static size_t count, room;
+
+static bool read_process(int proc, const char *name, struct process *out)
+{
+    char path[32], text[512];
+    snprintf(path, sizeof path, "%.16s/stat", name);
+    int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    /* The name may hold anything, so fields are counted from the last parenthesis. */
+    char *p = strrchr(text, ')');
+    char state;
+    unsigned long long ticks;
+    if (!p || sscanf(p + 1,
+                     " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                     &state, &out->parent, &out->session, &ticks) != 4)
+        return false;
+    out->pid = atoi(name);
+    out->start_ticks = ticks;
+    return state != 'Z' && state != 'X';
+}
+
+static void list_processes(int proc)
+{
+    count = 0;
+    int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        sys_close(&fd);
+        return;
+    }
+    struct dirent *e;
+    while ((e = readdir(d)) && count < PROCESSES_MAX) {
+        if (e->d_name[0] < '1' || e->d_name[0] > '9')
+            continue;
+        if (count == room) {
+            size_t more = room ? room * 2 : 256;
+            struct process *p = realloc(list, more * sizeof *p);
+            if (!p)
+                break;
+            list = p;
+            room = more;
+        }
+        if (read_process(proc, e->d_name, &list[count]) && list[count].pid != 1)
+            count++;
+    }
+    closedir(d);
+}
+
+static const struct process *find(pid_t pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].pid == pid)
+            return &list[i];
+    return NULL;
+}
+
+static const struct command *led_by(const struct pid1 *p, pid_t pid)
+{
+    for (int i = 0; i < AB_COMMANDS; i++)
+        if (p->commands[i].pid == pid)
+            return &p->commands[i];
+    return NULL;
+}
+
+static bool born_after(const struct process *x, const struct command *c)
+{
+    if (x->start_ticks != c->start_ticks)
+        return x->start_ticks > c->start_ticks;
+    return x->pid >= c->pid; /* the same hundredth of a second: numbers are given in order */
+}
+
+static bool belongs(const struct pid1 *p, const struct process *x, const struct command *c)
+{
+    const struct process *up = x;
+    for (int i = 0; up && i < CLIMB_MAX; i++) {
+        const struct command *leader = led_by(p, up->pid);
+        if (leader)
+            return leader == c;
+        up = up->parent > 1 ? find(up->parent) : NULL;
+    }
+    const struct command *session = led_by(p, x->session);
+    return session ? session == c : born_after(x, c);
+}
+
+void ab_command_kill(struct pid1 *p, struct command *c)
+{
+    c->killed = true;
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t killed = 0;
+        list_processes(p->proc);
+        for (size_t i = 0; i < count; i++)
+            if (belongs(p, &list[i], c) && kill(list[i].pid, SIGKILL) == 0)
+                killed++;
+        if (killed == 0)
+            return;
+    }
+    /* It makes processes faster than we find them. One call that cannot be outrun: */
+    kill(-1, SIGKILL);
+}

@@ -1,0 +1,236 @@
+/* main.c - the zygote's loop. See init.h for the whole. */
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "init/init.h"
+#include "init/sys.h"
+
+#define ENGINE_SOCKET 3
+#define DEATH_WAIT_MS 1500
+
+const char *ab_step = "start";
+
+/* A sandbox that lives, to free its uid range when it ends and to kill it when the engine ends. */
+struct life {
+    int pidfd;
+    struct slot *slot;
+    struct life *prev, *next;
+};
+
+static struct zygote zygote;
+static struct life *lives;
+static int epoll_fd = -1;
+
+static void watch(int fd, void *tag)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = tag};
+    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void life_begin(int pidfd, struct slot *slot)
+{
+    struct life *life = calloc(1, sizeof *life);
+    if (!life) {
+        sys_pidfd_kill(pidfd, SIGKILL);
+        close(pidfd);
+        return;
+    }
+    *life = (struct life){.pidfd = pidfd, .slot = slot, .next = lives};
+    if (lives)
+        lives->prev = life;
+    lives = life;
+    slot->refs++;
+    watch(pidfd, life);
+}
+
+static void life_end(struct life *life)
+{
+    if (life->prev)
+        life->prev->next = life->next;
+    else
+        lives = life->next;
+    if (life->next)
+        life->next->prev = life->prev;
+    life->slot->refs--;
+    /* The engine holds the same open file, so closing ours would not take it out. */
+    epoll_ctl(epoll_fd, EPOLL_CTL_DEL, life->pidfd, NULL);
+    close(life->pidfd);
+    free(life);
+}
+
+static void take_setup(const uint8_t *buf, size_t len, const int *fds, int nfds)
+{
+    struct ab_wire_setup m;
+    if (ab_wire_get_setup(buf, len, &m) < 0 || (int)m.parents != nfds || zygote.nparents) {
+        ab_wire_close_fds(fds, nfds);
+        return;
+    }
+    memcpy(zygote.parents, fds, sizeof(int) * (size_t)nfds);
+    zygote.nparents = nfds;
+    zygote.old_mounts = m.old_mounts != 0;
+    snprintf(zygote.ident, sizeof zygote.ident, "%s", m.ident);
+    snprintf(zygote.nameserver, sizeof zygote.nameserver, "%s", m.nameserver);
+}
+
+/* Sorts the descriptors of a CREATE into the box; -1 when they do not match the message. */
+static int take_fds(struct box *b, const int *fds, int nfds)
+{
+    bool cgroup2 = b->spec.flags & AB_WIRE_CGROUP2;
+    int want = 1 + (int)b->spec.layers + cgroup2 + (int)b->spec.v1;
+    if (nfds != want)
+        return -1;
+    int at = 0;
+    b->sock = fds[at++];
+    for (uint32_t i = 0; i < b->spec.layers; i++)
+        b->layers[i] = fds[at++];
+    if (cgroup2)
+        b->cgroup2 = fds[at++];
+    for (uint32_t i = 0; i < b->spec.v1; i++)
+        b->v1[i] = fds[at++];
+    return 0;
+}
+
+static void take_create(const uint8_t *buf, size_t len, const int *fds, int nfds)
+{
+    struct box b;
+    memset(&b, 0xff, sizeof b); /* every descriptor -1 */
+    b.slot = NULL;
+    if (ab_wire_get_create(buf, len, &b.spec) < 0 || take_fds(&b, fds, nfds) < 0) {
+        ab_wire_close_fds(fds, nfds);
+        return;
+    }
+    int pidfd = ab_born(&zygote, &b);
+    if (pidfd >= 0)
+        life_begin(pidfd, b.slot);
+    ab_box_close(&b);
+}
+
+/* False at the end of the engine. */
+static bool serve(void)
+{
+    static uint8_t buf[AB_WIRE_MAX];
+    int fds[AB_WIRE_FDS], nfds;
+    long n = ab_wire_recv(zygote.sock, buf, fds, &nfds, MSG_DONTWAIT);
+    if (n == -EAGAIN || n == -EPROTO)
+        return true;
+    if (n <= 0)
+        return false;
+    switch (ab_wire_type(buf, (size_t)n)) {
+    case AB_WIRE_SETUP:
+        take_setup(buf, (size_t)n, fds, nfds);
+        break;
+    case AB_WIRE_CREATE:
+        take_create(buf, (size_t)n, fds, nfds);
+        break;
+    default:
+        ab_wire_close_fds(fds, nfds);
+    }
+    return true;
+}
+
+static int remove_below(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d)
+        return -1;
+    int left = 0;
+    struct dirent *e;
+    while ((e = readdir(d))) {
+        if (e->d_type != DT_DIR || e->d_name[0] == '.')
+            continue;
+        int sub = openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (sub >= 0) {
+            remove_below(sub);
+            close(sub);
+        }
+        if (unlinkat(dir, e->d_name, AT_REMOVEDIR) < 0)
+            left++;
+    }
+    closedir(d);
+    return left;
+}
+
+static bool remove_cgroups(void)
+{
+    int left = 0;
+    for (int i = 0; i < zygote.nparents; i++) {
+        int dir = openat(zygote.parents[i], zygote.ident, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+            continue;
+        left += remove_below(dir);
+        close(dir);
+        if (unlinkat(zygote.parents[i], zygote.ident, AT_REMOVEDIR) < 0 && errno != ENOENT)
+            left++;
+    }
+    return left == 0;
+}
+
+/* The engine is gone. Its sandboxes see the end of their own sockets too; this makes sure. */
+static void bury(void)
+{
+    for (struct life *l = lives; l; l = l->next)
+        sys_pidfd_kill(l->pidfd, SIGKILL);
+    for (struct life *l = lives; l; l = l->next) {
+        struct pollfd p = {.fd = l->pidfd, .events = POLLIN};
+        poll(&p, 1, DEATH_WAIT_MS);
+    }
+    /* A cgroup stays busy for a moment after its last process is gone. */
+    for (int i = 0; i < 200 && !remove_cgroups(); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+static void detach_from_caller(void)
+{
+    setsid(); /* Ctrl-C is for the engine */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    prctl(PR_SET_NAME, "agentbox-zygote");
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; null >= 0 && fd < 3; fd++)
+        dup2(null, fd);
+    if (null > 2)
+        close(null);
+    if (chdir("/") < 0)
+        _exit(1);
+}
+
+int main(void)
+{
+    detach_from_caller();
+    memset(&zygote, 0xff, sizeof zygote); /* every descriptor -1 */
+    zygote.ready = zygote.root = zygote.old_mounts = false;
+    zygote.nets = zygote.nparents = 0;
+    zygote.ident[0] = zygote.nameserver[0] = 0;
+    for (int i = 0; i < AB_SLOTS; i++)
+        zygote.slots[i].refs = 0;
+    zygote.sock = ENGINE_SOCKET;
+    fcntl(zygote.sock, F_SETFD, FD_CLOEXEC);
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    watch(zygote.sock, NULL);
+    bool alive = true, idle_work = false;
+    while (alive) {
+        struct epoll_event ev[64];
+        int n = epoll_wait(epoll_fd, ev, 64, idle_work ? 0 : -1);
+        if (n == 0)
+            idle_work = ab_host_refill_net(&zygote);
+        for (int i = 0; i < n; i++) {
+            if (ev[i].data.ptr)
+                life_end(ev[i].data.ptr);
+            else
+                alive = serve();
+        }
+        if (n > 0)
+            idle_work = zygote.ready && zygote.nets < AB_NET_POOL;
+    }
+    bury();
+    _exit(0);
+}

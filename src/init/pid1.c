@@ -1,0 +1,119 @@
+/* pid1.c - pid 1 of a sandbox: starts commands, reaps everything, kills on demand. Ends when the
+ * engine closes the control socket; with it ends every process of the sandbox. */
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "init/command.h"
+#include "init/init.h"
+#include "init/sys.h"
+
+static struct pid1 self;
+static uint8_t packet[AB_WIRE_MAX];
+
+uint64_t ab_now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void reap(void)
+{
+    int status;
+    struct rusage usage;
+    pid_t pid;
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0)
+        for (int i = 0; i < AB_COMMANDS; i++)
+            if (self.commands[i].pid == pid)
+                ab_command_finish(&self.commands[i], status, &usage);
+}
+
+static void serve_engine(void)
+{
+    int fds[AB_WIRE_FDS], nfds;
+    struct ab_wire_exec m;
+    long n = ab_wire_recv(self.sock, packet, fds, &nfds, MSG_DONTWAIT);
+    if (n == -EAGAIN)
+        return;
+    if (n <= 0)
+        _exit(0);
+    if (ab_wire_type(packet, (size_t)n) == AB_WIRE_EXEC && ab_wire_get_exec(packet, (size_t)n, &m) == 0)
+        ab_command_start(&self, &m, fds, nfds);
+    else
+        ab_wire_close_fds(fds, nfds);
+}
+
+static void serve_command(struct command *c)
+{
+    int fds[AB_WIRE_FDS], nfds;
+    long n = ab_wire_recv(c->ctl, packet, fds, &nfds, MSG_DONTWAIT);
+    if (n == -EAGAIN)
+        return;
+    if (n > 0)
+        ab_wire_close_fds(fds, nfds);
+    if (n <= 0 || ab_wire_type(packet, (size_t)n) == AB_WIRE_KILL)
+        ab_command_kill(&self, c);
+    if (n <= 0)
+        sys_close(&c->ctl);
+}
+
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void say_ready(void)
+{
+    uint8_t buf[16];
+    long n = ab_wire_put_bare(buf, sizeof buf, AB_WIRE_READY);
+    if (ab_wire_send(self.sock, buf, (size_t)n, NULL, 0, 0) < 0)
+        _exit(0);
+}
+
+void ab_pid1(int sock, const struct ab_wire_create *spec)
+{
+    (void)spec;
+    self.sock = sock;
+    self.proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    self.pts = open("/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    self.tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
+    int signals = open_signals();
+    say_ready();
+    for (;;) {
+        struct pollfd p[AB_COMMANDS + 2] = {{.fd = sock, .events = POLLIN},
+                                            {.fd = signals, .events = POLLIN}};
+        struct command *by_slot[AB_COMMANDS];
+        nfds_t n = 2;
+        for (int i = 0; i < AB_COMMANDS; i++) {
+            struct command *c = &self.commands[i];
+            if (!c->pid || c->ctl < 0)
+                continue;
+            by_slot[n - 2] = c;
+            p[n++] = (struct pollfd){.fd = c->ctl, .events = POLLIN};
+        }
+        if (poll(p, n, -1) < 0)
+            continue;
+        if (p[1].revents) {
+            struct signalfd_siginfo info[8];
+            while (read(signals, info, sizeof info) > 0)
+                ;
+            reap();
+        }
+        for (nfds_t i = 2; i < n; i++)
+            if (p[i].revents && by_slot[i - 2]->pid && by_slot[i - 2]->ctl == p[i].fd)
+                serve_command(by_slot[i - 2]);
+        if (p[0].revents)
+            serve_engine();
+    }
+}

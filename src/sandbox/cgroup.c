@@ -1,0 +1,416 @@
+#include "sandbox/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+
+enum { V2, MEMORY, PIDS, CPU, HIERARCHIES };
+_Static_assert(HIERARCHIES <= AB_WIRE_CGROUPS + 1, "descriptors of one sandbox");
+
+/* What was found: the directory below which ours is, and ours. One engine, one process. */
+static struct {
+    bool probed;
+    struct ab_cgroup_info info;
+    int parent[HIERARCHIES]; /* -1: not there, or the same directory as an earlier one */
+    int ident[HIERARCHIES];
+    bool alias[HIERARCHIES]; /* shares the directory of an earlier hierarchy, or of v2 */
+    char name[96];
+    unsigned next;
+} self;
+
+static const char *const v1_names[HIERARCHIES] = {NULL, "memory", "pids", "cpu"};
+
+static int read_text(int dir, const char *path, char *text, size_t room)
+{
+    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = read(fd, text, room - 1);
+    close(fd);
+    text[n < 0 ? 0 : n] = 0;
+    return n < 0 ? -1 : 0;
+}
+
+static int write_text(int dir, const char *path, const char *text)
+{
+    int fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = write(fd, text, strlen(text));
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return n < 0 ? -1 : 0;
+}
+
+/* "key value" among lines, as in memory.events. */
+static uint64_t value_of(const char *text, const char *key)
+{
+    size_t len = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (!strncmp(line, key, len) && line[len] == ' ')
+            return strtoull(line + len + 1, NULL, 10);
+    }
+    return 0;
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *p = list; (p = strstr(p, word)); p += len)
+        if ((p == list || strchr(" ,\n", p[-1])) && (!p[len] || strchr(" ,\n", p[len])))
+            return true;
+    return false;
+}
+
+static uint64_t start_time(pid_t pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (read_text(AT_FDCWD, path, text, sizeof text) < 0)
+        return 0;
+    char *p = strrchr(text, ')');
+    unsigned long long ticks = 0;
+    if (p)
+        sscanf(p + 1,
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &ticks);
+    return ticks;
+}
+
+static void boot_id(char out[9])
+{
+    char text[64] = "00000000";
+    read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text);
+    snprintf(out, 9, "%.8s", text);
+}
+
+const char *ab_cgroup_ident(void)
+{
+    if (!self.name[0]) {
+        char boot[9];
+        boot_id(boot);
+        snprintf(self.name, sizeof self.name, "agentbox-%s-%d-%llu", boot, (int)getpid(),
+                 (unsigned long long)start_time(getpid()));
+    }
+    return self.name;
+}
+
+/* Our own cgroup in a hierarchy: controller NULL is cgroup2. */
+static bool own_path(const char *controller, char *out, size_t room)
+{
+    char line[1024];
+    bool found = false;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    while (f && !found && fgets(line, sizeof line, f)) {
+        char *list = strchr(line, ':');
+        char *path = list ? strchr(list + 1, ':') : NULL;
+        if (!path)
+            continue;
+        *list++ = 0;
+        *path++ = 0;
+        path[strcspn(path, "\n")] = 0;
+        found = controller ? has_word(list, controller) : !strcmp(line, "0") && !*list;
+        if (found)
+            snprintf(out, room, "%s", path);
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Where a hierarchy is mounted. */
+static bool mount_point(const char *controller, char *out, size_t room)
+{
+    char line[2048], at[1024], type[64], options[512];
+    bool found = false;
+    FILE *f = fopen("/proc/self/mountinfo", "re");
+    while (f && !found && fgets(line, sizeof line, f)) {
+        char *dash = strstr(line, " - ");
+        if (!dash || sscanf(line, "%*s %*s %*s %*s %1023s", at) != 1 ||
+            sscanf(dash + 3, "%63s %*s %511s", type, options) != 2)
+            continue;
+        found = controller ? !strcmp(type, "cgroup") && has_word(options, controller)
+                           : !strcmp(type, "cgroup2");
+        if (found)
+            snprintf(out, room, "%s", at);
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static int open_dir(int dir, const char *path)
+{
+    return openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Controllers go down only through a cgroup without processes of its own: our process moves into a
+ * leaf of our own cgroup first, unless we may use the root. */
+static int open_v2_parent(const char *at, const char *own)
+{
+    char path[2200];
+    int root = open_dir(AT_FDCWD, at);
+    if (root >= 0 && faccessat(root, "cgroup.procs", W_OK, 0) == 0)
+        return root;
+    if (root >= 0)
+        close(root);
+    snprintf(path, sizeof path, "%s%s", at, own);
+    int dir = open_dir(AT_FDCWD, path);
+    if (dir < 0 || faccessat(dir, "cgroup.subtree_control", W_OK, 0) < 0) {
+        if (dir >= 0)
+            close(dir);
+        return -1;
+    }
+    snprintf(path, sizeof path, "agentbox-engine-%d", (int)getpid());
+    if (mkdirat(dir, path, 0755) == 0 || errno == EEXIST) {
+        int leaf = open_dir(dir, path);
+        if (leaf >= 0) {
+            write_text(leaf, "cgroup.procs", "0");
+            close(leaf);
+        }
+    }
+    return dir;
+}
+
+static int open_v1_parent(const char *at, const char *own)
+{
+    char path[2200];
+    snprintf(path, sizeof path, "%s%s", at, own);
+    int dir = open_dir(AT_FDCWD, path);
+    return dir >= 0 ? dir : open_dir(AT_FDCWD, at); /* a container sees its own as the root */
+}
+
+static bool open_hierarchy(int h)
+{
+    char at[1024], own[1024];
+    if (!mount_point(v1_names[h], at, sizeof at) || !own_path(v1_names[h], own, sizeof own))
+        return false;
+    int parent = h == V2 ? open_v2_parent(at, own) : open_v1_parent(at, own);
+    if (parent < 0)
+        return false;
+    if (mkdirat(parent, ab_cgroup_ident(), 0755) < 0 && errno != EEXIST) {
+        close(parent);
+        return false;
+    }
+    self.parent[h] = parent;
+    self.ident[h] = open_dir(parent, ab_cgroup_ident());
+    return self.ident[h] >= 0;
+}
+
+/* Turns the controllers of cgroup2 on for our children; true for each that is there. */
+static bool enable_v2(const char *controller)
+{
+    char text[256], word[32];
+    snprintf(word, sizeof word, "+%s", controller);
+    write_text(self.parent[V2], "cgroup.subtree_control", word);
+    write_text(self.ident[V2], "cgroup.subtree_control", word);
+    return read_text(self.ident[V2], "cgroup.subtree_control", text, sizeof text) == 0 &&
+           has_word(text, controller);
+}
+
+static void note_why(void)
+{
+    struct ab_cgroup_info *i = &self.info;
+    if (i->memory && i->pids && i->cpu)
+        return;
+    snprintf(i->why, sizeof i->why, "no control over%s%s%s: run as root, or under systemd-run --user --scope -p Delegate=yes",
+             i->memory ? "" : " memory", i->pids ? "" : " pids", i->cpu ? "" : " cpu");
+}
+
+const struct ab_cgroup_info *ab_cgroup_probe(void)
+{
+    if (self.probed)
+        return &self.info;
+    self.probed = true;
+    for (int h = 0; h < HIERARCHIES; h++)
+        self.parent[h] = self.ident[h] = -1;
+    const char *forced = getenv("AGENTBOX_CGROUP");
+    if (forced && !strcmp(forced, "none")) {
+        snprintf(self.info.why, sizeof self.info.why, "AGENTBOX_CGROUP=none");
+        return &self.info;
+    }
+    struct ab_cgroup_info *i = &self.info;
+    i->kill = open_hierarchy(V2);
+    bool memory2 = i->kill && enable_v2("memory"), pids2 = i->kill && enable_v2("pids");
+    bool cpu2 = i->kill && enable_v2("cpu");
+    i->memory = memory2 || open_hierarchy(MEMORY);
+    i->pids = pids2 || open_hierarchy(PIDS);
+    i->cpu = cpu2 || open_hierarchy(CPU);
+    self.alias[MEMORY] = memory2;
+    self.alias[PIDS] = pids2;
+    self.alias[CPU] = cpu2;
+    bool v1 = self.ident[MEMORY] >= 0 || self.ident[PIDS] >= 0 || self.ident[CPU] >= 0;
+    i->level = memory2 || pids2 || cpu2 ? AB_CGROUP_V2
+               : v1 && i->kill          ? AB_CGROUP_HYBRID
+               : v1                     ? AB_CGROUP_V1
+                                        : AB_CGROUP_NONE;
+    note_why();
+    return i;
+}
+
+const char *ab_cgroup_level_name(enum ab_cgroup_level level)
+{
+    static const char *const names[] = {"none", "v1", "hybrid", "v2"};
+    return names[level];
+}
+
+static int set_number(struct ab_cgroup *cg, int h, const char *file, uint64_t value,
+                      struct ab_err *err)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    if (write_text(cg->dirs[h], file, text) < 0)
+        return ab_err_sys(err, errno, "set %s to %s", file, text);
+    return 0;
+}
+
+static int set_v1(struct ab_cgroup *cg, const struct ab_limits *l, struct ab_err *err)
+{
+    if (cg->dirs[MEMORY] >= 0) {
+        if (set_number(cg, MEMORY, "memory.limit_in_bytes", l->memory_bytes, err) < 0)
+            return -1;
+        set_number(cg, MEMORY, "memory.memsw.limit_in_bytes", l->memory_bytes, err);
+        set_number(cg, MEMORY, "memory.swappiness", 0, err);
+    }
+    if (cg->dirs[PIDS] >= 0 && set_number(cg, PIDS, "pids.max", l->pids, err) < 0)
+        return -1;
+    if (cg->dirs[CPU] >= 0 &&
+        set_number(cg, CPU, "cpu.cfs_quota_us", (uint64_t)(l->cpus * 100000), err) < 0)
+        return -1;
+    return 0;
+}
+
+static int set_v2(struct ab_cgroup *cg, const struct ab_limits *l, struct ab_err *err)
+{
+    char text[64];
+    if (self.alias[MEMORY] && l->memory_bytes) {
+        if (set_number(cg, V2, "memory.max", l->memory_bytes, err) < 0)
+            return -1;
+        write_text(cg->dirs[V2], "memory.swap.max", "0");
+        write_text(cg->dirs[V2], "memory.oom.group", "0");
+    }
+    if (self.alias[PIDS] && l->pids && set_number(cg, V2, "pids.max", l->pids, err) < 0)
+        return -1;
+    snprintf(text, sizeof text, "%llu 100000", (unsigned long long)(l->cpus * 100000));
+    if (self.alias[CPU] && l->cpus > 0 && write_text(cg->dirs[V2], "cpu.max", text) < 0)
+        return ab_err_sys(err, errno, "set cpu.max");
+    return 0;
+}
+
+static int make_dir(struct ab_cgroup *cg, int h, struct ab_err *err)
+{
+    if (self.ident[h] < 0)
+        return 0;
+    if (mkdirat(self.ident[h], cg->name, 0755) < 0)
+        return ab_err_sys(err, errno, "make a cgroup");
+    cg->dirs[h] = open_dir(self.ident[h], cg->name);
+    return cg->dirs[h] < 0 ? ab_err_sys(err, errno, "open a cgroup") : 0;
+}
+
+int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits, struct ab_err *err)
+{
+    ab_cgroup_probe();
+    snprintf(cg->name, sizeof cg->name, "s%u", ++self.next);
+    for (int h = 0; h < HIERARCHIES; h++)
+        cg->dirs[h] = -1;
+    int fault = AB_FAULT("cgroup_create");
+    if (fault)
+        return ab_err_sys(err, fault, "make a cgroup");
+    if (make_dir(cg, V2, err) == 0 && (!limits->memory_bytes || make_dir(cg, MEMORY, err) == 0) &&
+        (!limits->pids || make_dir(cg, PIDS, err) == 0) &&
+        (limits->cpus <= 0 || make_dir(cg, CPU, err) == 0) && set_v1(cg, limits, err) == 0 &&
+        (cg->dirs[V2] < 0 || set_v2(cg, limits, err) == 0))
+        return 0;
+    ab_cgroup_remove(cg);
+    return -1;
+}
+
+int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_CGROUPS])
+{
+    int n = 0;
+    *cgroup2 = cg->dirs[V2] < 0 ? -1 : fcntl(cg->dirs[V2], F_DUPFD_CLOEXEC, 3);
+    for (int h = MEMORY; h < HIERARCHIES; h++) {
+        int fd = cg->dirs[h] < 0 ? -1 : openat(cg->dirs[h], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        if (fd >= 0)
+            v1[n++] = fd;
+    }
+    return n;
+}
+
+uint64_t ab_cgroup_oom_kills(const struct ab_cgroup *cg)
+{
+    char text[512];
+    if (cg->dirs[MEMORY] >= 0 &&
+        read_text(cg->dirs[MEMORY], "memory.oom_control", text, sizeof text) == 0)
+        return value_of(text, "oom_kill");
+    if (cg->dirs[V2] >= 0 && self.alias[MEMORY] &&
+        read_text(cg->dirs[V2], "memory.events", text, sizeof text) == 0)
+        return value_of(text, "oom_kill");
+    return 0;
+}
+
+static uint64_t read_number(int dir, const char *file)
+{
+    char text[64];
+    return dir < 0 || read_text(dir, file, text, sizeof text) < 0 ? 0 : strtoull(text, NULL, 10);
+}
+
+void ab_cgroup_usage(const struct ab_cgroup *cg, struct ab_cgroup_usage *out)
+{
+    char text[1024];
+    *out = (struct ab_cgroup_usage){0};
+    if (!cg->name[0])
+        return;
+    out->known = true;
+    out->oom_kills = ab_cgroup_oom_kills(cg);
+    bool v2 = self.alias[MEMORY];
+    int memory = cg->dirs[v2 ? V2 : MEMORY];
+    out->memory_bytes = read_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes");
+    out->memory_peak_bytes = read_number(memory, v2 ? "memory.peak" : "memory.max_usage_in_bytes");
+    out->pids = read_number(cg->dirs[self.alias[PIDS] ? V2 : PIDS], "pids.current");
+    if (cg->dirs[V2] >= 0 && read_text(cg->dirs[V2], "cpu.stat", text, sizeof text) == 0)
+        out->cpu_s = (double)value_of(text, "usage_usec") / 1e6;
+}
+
+void ab_cgroup_remove(struct ab_cgroup *cg)
+{
+    if (!cg->name[0])
+        return;
+    for (int h = 0; h < HIERARCHIES; h++) {
+        if (cg->dirs[h] < 0)
+            continue;
+        close(cg->dirs[h]);
+        cg->dirs[h] = -1;
+        unlinkat(self.ident[h], cg->name, AT_REMOVEDIR);
+    }
+    cg->name[0] = 0;
+}
+
+int ab_cgroup_parents(int fds[AB_WIRE_CGROUPS + 1])
+{
+    int n = 0;
+    ab_cgroup_probe();
+    for (int h = 0; h < HIERARCHIES; h++)
+        if (self.ident[h] >= 0)
+            fds[n++] = self.parent[h];
+    return n;
+}
+
+void ab_cgroup_end(void)
+{
+    if (!self.probed)
+        return;
+    for (int h = 0; h < HIERARCHIES; h++)
+        if (self.ident[h] >= 0)
+            unlinkat(self.parent[h], self.name, AT_REMOVEDIR);
+}

@@ -1,0 +1,77 @@
+/* cgroup.h - limits of memory, processes and CPU, by what this machine gives us.
+ *
+ *     level      limits by                 whole-sandbox kill     out of memory is known by
+ *     v2         cgroup2 controllers       cgroup of the sandbox  memory.events oom_kill
+ *     hybrid     v1 controllers            empty cgroup2          memory.oom_control oom_kill
+ *     v1         v1 controllers            pid 1                  the same
+ *     none       resource limits           pid 1                  nothing: oom is never claimed
+ *
+ * Layout, in each hierarchy: BASE/agentbox-BOOT-PID-START/sN. BOOT is the start of the boot id, PID and
+ * START name the engine, so that ab_cgroup_sweep() can tell a dead engine's from a live one's.
+ * AGENTBOX_CGROUP=none in the environment gives the last level.
+ */
+#ifndef AB_SANDBOX_CGROUP_H
+#define AB_SANDBOX_CGROUP_H
+
+#include "base/err.h"
+#include "base/wire.h"
+
+enum ab_cgroup_level { AB_CGROUP_NONE, AB_CGROUP_V1, AB_CGROUP_HYBRID, AB_CGROUP_V2 };
+
+struct ab_cgroup_info {
+    enum ab_cgroup_level level;
+    bool memory, pids, cpu, kill;
+    char why[160]; /* what keeps us from the best level; empty when nothing */
+};
+
+struct ab_limits {
+    uint64_t memory_bytes, pids; /* 0: no limit */
+    double cpus;
+};
+
+struct ab_cgroup {
+    char name[32];  /* below the ident directory; empty when there is no cgroup */
+    int dirs[AB_WIRE_CGROUPS + 1]; /* by hierarchy, -1 where not used */
+};
+
+struct ab_cgroup_usage {
+    uint64_t memory_bytes, memory_peak_bytes, pids, oom_kills;
+    double cpu_s;
+    bool known;
+};
+
+/* What this process can have. Looked up once. Borrowed. */
+const struct ab_cgroup_info *ab_cgroup_probe(void);
+
+/* "v2", "hybrid", "v1", "none". */
+const char *ab_cgroup_level_name(enum ab_cgroup_level level);
+
+/* Makes the directories that the limits need and sets them. limits that no controller can keep
+ * are left to the caller: see the flags of ab_cgroup_probe(). */
+int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
+                     struct ab_err *err) AB_MUST_CHECK;
+
+/* Gives descriptors for CREATE: the cgroup2 directory (or -1), and cgroup.procs of each v1
+ * hierarchy. Returns how many of those; the caller closes them all. */
+int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_CGROUPS]);
+
+void ab_cgroup_usage(const struct ab_cgroup *cg, struct ab_cgroup_usage *out);
+
+/* How many processes were killed for memory; one small read, 0 when not limited. */
+uint64_t ab_cgroup_oom_kills(const struct ab_cgroup *cg);
+
+/* After the last process was reaped. Idempotent. */
+void ab_cgroup_remove(struct ab_cgroup *cg);
+
+/* For the zygote's own cleaning after our death. */
+int ab_cgroup_parents(int fds[AB_WIRE_CGROUPS + 1]);
+const char *ab_cgroup_ident(void);
+
+/* Removes, with their processes, the cgroups of engines that are dead. Returns how many
+ * sandboxes that were; dry only counts. */
+int ab_cgroup_sweep(bool dry);
+
+/* Removes this engine's own directory, when no sandbox is left. */
+void ab_cgroup_end(void);
+
+#endif

@@ -1,0 +1,313 @@
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "sandbox/zygote.h"
+
+#define DISK_DEFAULT   (1ull << 30)
+#define INODES_DEFAULT 262144
+#define NOFILE_DEFAULT 4096
+#define SHM_BYTES      (64ull << 20)
+#define SOCKET_BYTES   (1 << 20)
+
+static unsigned sandboxes_made;
+
+struct ab_layer *ab_layer_ref(struct ab_layer *layer)
+{
+    layer->refs++;
+    return layer;
+}
+
+void ab_layer_unref(struct ab_layer *layer)
+{
+    if (!layer || --layer->refs > 0)
+        return;
+    for (int i = 0; i < layer->below_count; i++)
+        ab_layer_unref(layer->below[i]);
+    close(layer->fd);
+    free(layer);
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static int layer_fds(const struct ab_layer *top, int *fds)
+{
+    int n = 0;
+    if (!top)
+        return 0;
+    fds[n++] = top->fd;
+    for (int i = 0; i < top->below_count; i++)
+        fds[n++] = top->below[i]->fd;
+    return n;
+}
+
+static int check_spec(const struct ab_sandbox_spec *spec, struct ab_err *err)
+{
+    bool host = !strcmp(spec->image, "host");
+    if (!host && spec->image[0] != '/')
+        return ab_err_set(err, AB_EBADARG,
+                          "image '%s' is neither \"host\" nor an absolute directory", spec->image);
+    if (spec->workspace[0] != '/' || strlen(spec->workspace) > 1024)
+        return ab_err_set(err, AB_EBADARG, "workspace '%.80s' is not an absolute path",
+                          spec->workspace);
+    if (strlen(spec->hostname) > 64)
+        return ab_err_set(err, AB_EBADARG, "host name is longer than 64 bytes");
+    if (spec->layer && spec->layer->below_count + 1 >= AB_WIRE_LAYERS)
+        return ab_err_set(err, AB_ETOOBIG, "more than %d layers", AB_WIRE_LAYERS - 1);
+    if (spec->layer && spec->layer->host_image != host)
+        return ab_err_set(err, AB_EBADARG, "the layer was made on another image");
+    return 0;
+}
+
+static long encode_create(const struct ab_sandbox *sb, const struct ab_sandbox_spec *spec,
+                          uint8_t *buf, size_t room, uint32_t nlayers, uint32_t v1, bool cgroup2)
+{
+    const struct ab_cgroup_info *info = ab_cgroup_probe();
+    uint64_t disk = spec->disk_bytes ? spec->disk_bytes : DISK_DEFAULT;
+    bool rlimits = (spec->limits.memory_bytes && !info->memory) || (spec->limits.pids && !info->pids);
+    struct ab_wire_create m = {
+        .flags = (sb->host_image ? AB_WIRE_HOST_IMAGE : 0u) |
+                 (spec->net_full ? AB_WIRE_NET_FULL : 0u) | (cgroup2 ? AB_WIRE_CGROUP2 : 0u) |
+                 (rlimits ? AB_WIRE_RLIMITS : 0u),
+        .slot = spec->layer ? spec->layer->slot : AB_WIRE_ANY_SLOT,
+        .layers = nlayers,
+        .v1 = v1,
+        .disk_bytes = disk,
+        .inodes = spec->inodes ? spec->inodes : INODES_DEFAULT,
+        .shm_bytes = disk < SHM_BYTES ? disk : SHM_BYTES,
+        .memory_bytes = info->memory ? 0 : spec->limits.memory_bytes,
+        .pids = info->pids ? 0 : spec->limits.pids,
+        .nofile = spec->nofile ? spec->nofile : NOFILE_DEFAULT,
+        .image = spec->image,
+        .hostname = spec->hostname,
+        .workspace = spec->workspace,
+        .cgroup = sb->cgroup.name,
+    };
+    return ab_wire_put_create(buf, room, &m);
+}
+
+static int send_create(struct ab_sandbox *sb, const struct ab_sandbox_spec *spec, int inner,
+                       struct ab_err *err)
+{
+    uint8_t buf[8192];
+    int fds[AB_WIRE_FDS] = {inner}, cgroup2, v1[AB_WIRE_CGROUPS];
+    int n = 1 + layer_fds(spec->layer, fds + 1);
+    int nv1 = ab_cgroup_join_fds(&sb->cgroup, &cgroup2, v1);
+    uint32_t nlayers = (uint32_t)n - 1;
+    if (cgroup2 >= 0)
+        fds[n++] = cgroup2;
+    for (int i = 0; i < nv1; i++)
+        fds[n++] = v1[i];
+    long len = encode_create(sb, spec, buf, sizeof buf, nlayers, (uint32_t)nv1, cgroup2 >= 0);
+    int rc = len < 0
+                 ? ab_err_set(err, AB_ETOOBIG, "the sandbox's description is too long")
+                 : ab_zygote_request(buf, (size_t)len, fds, n, err);
+    close_fd(&cgroup2);
+    ab_wire_close_fds(v1, nv1);
+    return rc;
+}
+
+int ab_sandbox_begin(const struct ab_sandbox_spec *spec, struct ab_sandbox **out,
+                     struct ab_err *err)
+{
+    int pair[2], fault;
+    *out = NULL;
+    if (check_spec(spec, err) < 0)
+        return -1;
+    if ((fault = AB_FAULT("sandbox_socket")) != 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return ab_err_sys(err, fault ? fault : errno, "make a control socket");
+    struct ab_sandbox *sb = ab_xcalloc(1, sizeof *sb);
+    *sb = (struct ab_sandbox){.sock = pair[0], .pidfd = -1, .files = -1, .upper = -1, .net = -1,
+                              .userns = -1, .limits = spec->limits, .number = ++sandboxes_made,
+                              .host_image = !strcmp(spec->image, "host")};
+    int bytes = SOCKET_BYTES;
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    if (spec->layer)
+        sb->layer = ab_layer_ref(spec->layer);
+    int rc = ab_cgroup_create(&sb->cgroup, &spec->limits, err);
+    if (rc == 0)
+        rc = send_create(sb, spec, pair[1], err);
+    close(pair[1]);
+    if (rc < 0) {
+        ab_sandbox_free(sb);
+        return -1;
+    }
+    *out = sb;
+    return 0;
+}
+
+int ab_sandbox_fd(const struct ab_sandbox *sb)
+{
+    return sb->state == AB_SANDBOX_DYING ? sb->pidfd : sb->sock;
+}
+
+static int take_born(struct ab_sandbox *sb, const uint8_t *buf, size_t len, const int *fds,
+                     int nfds, struct ab_err *err)
+{
+    struct ab_wire_born m;
+    if (ab_wire_get_born(buf, len, &m) < 0 || nfds < 3 || nfds > 5 || sb->pidfd >= 0) {
+        ab_wire_close_fds(fds, nfds);
+        return ab_err_set(err, AB_EPROTOCOL, "the zygote's answer makes no sense");
+    }
+    sb->pidfd = fds[0];
+    sb->files = fds[1];
+    sb->upper = fds[2];
+    sb->net = nfds > 3 ? fds[3] : -1;
+    sb->userns = nfds > 4 ? fds[4] : -1;
+    sb->pid = m.pid;
+    sb->slot = m.slot;
+    sb->ids = (struct ab_ids){m.uid_first, m.uid_rest, m.uid_count};
+    return 1;
+}
+
+/* What the step says about the machine, where it says something that a person can change. */
+static int explain(const struct ab_wire_failed *m, struct ab_err *err)
+{
+    bool refused = m->errnum == EPERM || m->errnum == EACCES || m->errnum == ENOSPC ||
+                   m->errnum == EUSERS || m->errnum == EINVAL;
+    if (refused && strstr(m->step, "user namespace")) {
+        ab_err_set(err, AB_EUNSUPPORTED,
+                   "user namespaces are refused here (%s): check kernel.unprivileged_userns_clone, "
+                   "user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns; in "
+                   "Docker add --security-opt seccomp=unconfined",
+                   strerror(m->errnum));
+    } else if (refused && (strstr(m->step, "/proc") || strstr(m->step, "own user id"))) {
+        ab_err_set(err, AB_EUNSUPPORTED,
+                   "cannot %s (%s): in Docker add --security-opt systempaths=unconfined "
+                   "--security-opt apparmor=unconfined",
+                   m->step, strerror(m->errnum));
+    } else if (m->errnum == EOPNOTSUPP || m->errnum == ENOSYS) {
+        ab_err_set(err, AB_EUNSUPPORTED, "this kernel cannot %s", m->step);
+    } else if (strstr(m->step, "open the image")) {
+        return ab_err_sys(err, m->errnum, "image");
+    } else {
+        ab_err_set(err, AB_ESANDBOX, "cannot %s: %s", m->step, strerror(m->errnum));
+    }
+    err->sys = m->errnum;
+    return -1;
+}
+
+static int take_failed(struct ab_sandbox *sb, const uint8_t *buf, size_t len, const int *fds,
+                       int nfds, struct ab_err *err)
+{
+    struct ab_wire_failed m;
+    if (nfds == 1 && sb->pidfd < 0)
+        sb->pidfd = fds[0];
+    else
+        ab_wire_close_fds(fds, nfds);
+    if (ab_wire_get_failed(buf, len, &m) < 0)
+        return ab_err_set(err, AB_EPROTOCOL, "the sandbox's answer makes no sense");
+    return explain(&m, err);
+}
+
+int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err)
+{
+    uint8_t buf[AB_WIRE_MAX];
+    int fds[AB_WIRE_FDS], nfds;
+    long n = ab_wire_recv(sb->sock, buf, fds, &nfds, MSG_DONTWAIT);
+    if (n == -EAGAIN)
+        return 1;
+    if (n < 0)
+        return ab_err_sys(err, (int)-n, "the sandbox's socket");
+    if (n == 0)
+        return ab_err_set(err, AB_ESANDBOX, "%s",
+                          sb->pidfd < 0 ? "the zygote is gone" : "the sandbox died while it was set up");
+    switch (ab_wire_type(buf, (size_t)n)) {
+    case AB_WIRE_BORN:
+        return take_born(sb, buf, (size_t)n, fds, nfds, err);
+    case AB_WIRE_FAILED:
+        return take_failed(sb, buf, (size_t)n, fds, nfds, err);
+    case AB_WIRE_READY:
+        ab_wire_close_fds(fds, nfds);
+        if (sb->pidfd < 0)
+            break;
+        sb->state = AB_SANDBOX_READY;
+        return 0;
+    default:
+        ab_wire_close_fds(fds, nfds);
+    }
+    return ab_err_set(err, AB_EPROTOCOL, "the sandbox said something unexpected");
+}
+
+void ab_sandbox_kill(struct ab_sandbox *sb)
+{
+    if (sb->state == AB_SANDBOX_DYING || sb->state == AB_SANDBOX_GONE)
+        return;
+    sb->state = sb->pidfd < 0 ? AB_SANDBOX_GONE : AB_SANDBOX_DYING;
+    if (sb->pidfd >= 0)
+        syscall(SYS_pidfd_send_signal, sb->pidfd, SIGKILL, NULL, 0);
+    close_fd(&sb->sock);
+    close_fd(&sb->files);
+    close_fd(&sb->net);
+    close_fd(&sb->userns);
+}
+
+int ab_sandbox_reap(struct ab_sandbox *sb, bool block)
+{
+    if (sb->state == AB_SANDBOX_DYING) {
+        siginfo_t info = {0};
+        int rc;
+        do
+            rc = waitid(P_PIDFD, (id_t)sb->pidfd, &info, WEXITED | __WALL | (block ? 0 : WNOHANG));
+        while (rc < 0 && errno == EINTR);
+        if (rc == 0 && info.si_pid == 0)
+            return 1;
+        close_fd(&sb->pidfd);
+        sb->state = AB_SANDBOX_GONE;
+    }
+    ab_cgroup_remove(&sb->cgroup);
+    return 0;
+}
+
+struct ab_layer *ab_sandbox_take_layer(struct ab_sandbox *sb)
+{
+    struct ab_layer *layer = ab_xcalloc(1, sizeof *layer);
+    *layer = (struct ab_layer){
+        .refs = 1, .fd = sb->upper, .slot = sb->slot, .host_image = sb->host_image};
+    sb->upper = -1;
+    if (sb->layer) {
+        layer->below[layer->below_count++] = ab_layer_ref(sb->layer);
+        for (int i = 0; i < sb->layer->below_count; i++)
+            layer->below[layer->below_count++] = ab_layer_ref(sb->layer->below[i]);
+    }
+    return layer;
+}
+
+void ab_sandbox_free(struct ab_sandbox *sb)
+{
+    if (!sb)
+        return;
+    ab_sandbox_kill(sb);
+    ab_sandbox_reap(sb, true);
+    close_fd(&sb->upper);
+    close_fd(&sb->sock);
+    ab_layer_unref(sb->layer);
+    free(sb);
+}
+
+int ab_sandbox_disk(const struct ab_sandbox *sb, uint64_t *bytes, uint64_t *inodes)
+{
+    struct statvfs v;
+    if (sb->upper < 0 || fstatvfs(sb->upper, &v) < 0)
+        return -1;
+    *bytes = (uint64_t)(v.f_blocks - v.f_bfree) * v.f_frsize;
+    *inodes = (uint64_t)(v.f_files - v.f_ffree);
+    return 0;
+}

@@ -1,0 +1,144 @@
+#include "sandbox/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/wire.h"
+#include "sandbox/cgroup.h"
+
+#define CHILD_SOCKET 3
+#define SOCKET_BYTES (1 << 20)
+
+extern const uint8_t ab_init_program[], ab_init_program_end[];
+
+static int zygote_sock = -1;
+static pid_t zygote_pid;
+static bool was_set_up;
+
+/* In the child: everything here must be safe after fork in a program with threads. The program is
+ * copied here and not in the parent, who goes on meanwhile. */
+static AB_NORETURN void exec_program(int sock)
+{
+    char *const argv[] = {(char *)(uintptr_t)"agentbox-init", NULL};
+    char *const envp[] = {NULL}; /* the environment may hold secrets */
+    const uint8_t *p = ab_init_program;
+    int fd = memfd_create("agentbox-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    while (fd >= 0 && p < ab_init_program_end) {
+        ssize_t n = write(fd, p, (size_t)(ab_init_program_end - p));
+        if (n < 0)
+            _exit(127);
+        p += n;
+    }
+    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+    if (fd == CHILD_SOCKET)
+        fd = fcntl(fd, F_DUPFD_CLOEXEC, CHILD_SOCKET + 1);
+    if (sock == CHILD_SOCKET)
+        fcntl(sock, F_SETFD, 0);
+    else
+        dup2(sock, CHILD_SOCKET);
+    close_range(CHILD_SOCKET + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+    fexecve(fd, argv, envp);
+    _exit(127);
+}
+
+int ab_zygote_start(struct ab_err *err)
+{
+    int pair[2];
+    if (zygote_sock >= 0)
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return ab_err_sys(err, errno, "socket to the zygote");
+    pid_t pid = fork();
+    if (pid == 0)
+        exec_program(pair[1]);
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return ab_err_sys(err, errno, "start the zygote");
+    }
+    int bytes = SOCKET_BYTES;
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    zygote_sock = pair[0];
+    zygote_pid = pid;
+    was_set_up = false;
+    return 0;
+}
+
+int ab_zygote_socket(void)
+{
+    return zygote_sock;
+}
+
+static int send_packet(const uint8_t *packet, size_t len, const int *fds, int nfds,
+                       struct ab_err *err)
+{
+    int rc = ab_wire_send(zygote_sock, packet, len, fds, nfds, MSG_DONTWAIT);
+    if (rc == 0)
+        return 0;
+    if (rc == -EAGAIN)
+        return ab_err_set(err, AB_EBUSY, "too many sandboxes are being created at once");
+    ab_err_set(err, AB_ESANDBOX, "the zygote is gone (%s)", strerror(-rc));
+    return -1;
+}
+
+/* The resolver that network full points to: the host's first one, unless only the host can reach it. */
+static void find_nameserver(char *out, size_t room)
+{
+    char line[256], address[64];
+    out[0] = 0;
+    FILE *f = fopen("/etc/resolv.conf", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "nameserver %63s", address) == 1 && strncmp(address, "127.", 4) &&
+            strcmp(address, "::1")) {
+            snprintf(out, room, "%s", address);
+            break;
+        }
+    if (f)
+        fclose(f);
+}
+
+static int set_up(struct ab_err *err)
+{
+    uint8_t buf[512];
+    int fds[AB_WIRE_FDS];
+    char nameserver[64];
+    find_nameserver(nameserver, sizeof nameserver);
+    struct ab_wire_setup m = {
+        .parents = (uint32_t)ab_cgroup_parents(fds),
+        .ident = ab_cgroup_ident(),
+        .old_mounts = getenv("AGENTBOX_OLD_MOUNTS") != NULL,
+        .nameserver = nameserver,
+    };
+    long n = ab_wire_put_setup(buf, sizeof buf, &m);
+    if (n < 0)
+        AB_BUG("setup message");
+    if (send_packet(buf, (size_t)n, fds, (int)m.parents, err) < 0)
+        return -1;
+    was_set_up = true;
+    return 0;
+}
+
+int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfds,
+                      struct ab_err *err)
+{
+    if (ab_zygote_start(err) < 0 || (!was_set_up && set_up(err) < 0))
+        return -1;
+    return send_packet(packet, len, fds, nfds, err);
+}
+
+void ab_zygote_stop(void)
+{
+    if (zygote_sock < 0)
+        return;
+    close(zygote_sock);
+    zygote_sock = -1;
+    waitpid(zygote_pid, NULL, 0);
+}
