@@ -168,11 +168,11 @@ static void push_timing(lua_State *L, const struct ab_http_transfer *t)
         const char *key;
         double value;
     } fields[] = {
-        {"dns_s", timing.dns_s},     {"connect_s", timing.connect_s},
-        {"tls_s", timing.tls_s},     {"first_byte_s", timing.first_byte_s},
-        {"total_s", timing.total_s},
+        {"queue_s", timing.queue_s},           {"dns_s", timing.dns_s},
+        {"connect_s", timing.connect_s},       {"tls_s", timing.tls_s},
+        {"first_byte_s", timing.first_byte_s}, {"total_s", timing.total_s},
     };
-    lua_createtable(L, 0, 5);
+    lua_createtable(L, 0, 6);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         if (fields[i].value <= 0)
             continue;
@@ -196,12 +196,15 @@ static void push_response(lua_State *L, const struct ab_http_transfer *t)
     lua_setfield(L, -2, "timing");
 }
 
-/* nil, err; err.phase says how far the transfer came. */
+/* nil, err; err.phase says how far the transfer came, err.queue_s how long it had to
+ * queue. */
 static int push_failure(lua_State *L, const struct ab_http_transfer *t)
 {
     int n = abl_push_err(L, ab_http_error(t), "http");
     lua_pushstring(L, ab_http_phase(t));
     lua_setfield(L, -2, "phase");
+    lua_pushnumber(L, ab_http_timing(t).queue_s);
+    lua_setfield(L, -2, "queue_s");
     return n;
 }
 

@@ -88,14 +88,15 @@ static double seconds(struct ab_http_transfer *t, CURLINFO what)
     return (double)us / 1e6;
 }
 
-/* Curl's clock starts when it gets the transfer; ours when the caller asked. */
+/* Curl's clock starts when it gets the transfer; ours when it left the queue. */
 static void take_facts(struct ab_http_transfer *t)
 {
-    double total = (double)(uv_hrtime() - t->started_ns) / 1e9;
-    t->timing.total_s = total;
+    if (!t->admitted_ns)
+        return;
+    t->timing.total_s = (double)(uv_hrtime() - t->admitted_ns) / 1e9;
     if (!t->joined)
         return;
-    double before = (double)(t->launched_ns - t->started_ns) / 1e9;
+    double before = (double)(t->launched_ns - t->admitted_ns) / 1e9;
     double connect = seconds(t, CURLINFO_CONNECT_TIME_T);
     double tls = seconds(t, CURLINFO_APPCONNECT_TIME_T);
     double first = seconds(t, CURLINFO_STARTTRANSFER_TIME_T);
@@ -290,8 +291,7 @@ static void on_deadline(uv_timer_t *timer)
         arm(t);
         return;
     }
-    uint64_t length =
-        strcmp(what, "total") == 0 ? now - t->started_ns / 1000000u : now - t->phase_at;
+    uint64_t length = strcmp(what, "total") == 0 ? t->total_ms : now - t->phase_at;
     ab_err_set(&err, AB_ETIMEOUT, "%s deadline passed after %.1f s (%.100s, phase %s)",
                what, (double)length / 1e3, t->host->name, t->phase);
     ab_http_transfer_fail(t, &err);
@@ -385,6 +385,9 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 
 void ab_http_transfer_admitted(struct ab_http_transfer *t)
 {
+    t->admitted_ns = uv_hrtime();
+    t->timing.queue_s = (double)(t->admitted_ns - t->started_ns) / 1e9;
+    t->total_at = t->total_ms ? uv_now(&t->http->op.loop->uv) + t->total_ms : 0;
     enter_phase(t, AB_HTTP_RESOLVING, "resolve");
 }
 
@@ -393,7 +396,7 @@ void ab_http_transfer_launch(struct ab_http_transfer *t)
     struct ab_http *http = t->http;
     struct ab_err err;
     t->launched_ns = uv_hrtime();
-    t->timing.dns_s = (double)(t->launched_ns - t->started_ns) / 1e9;
+    t->timing.dns_s = (double)(t->launched_ns - t->admitted_ns) / 1e9;
     if (!t->host->numeric) {
         struct ab_buf line;
         ab_buf_init(&line, 0);
@@ -435,14 +438,13 @@ struct ab_http_transfer *ab_http_start(struct ab_http *http,
 {
     struct ab_http_transfer *t = ab_xcalloc(1, sizeof *t);
     uv_update_time(&http->op.loop->uv); /* a script may have computed for long */
-    uint64_t now = uv_now(&http->op.loop->uv);
     t->http = http;
     t->started_ns = uv_hrtime();
     t->stream = spec->stream;
     t->connect_ms = spec->connect_ms;
     t->first_byte_ms = spec->first_byte_ms;
     t->idle_ms = spec->idle_ms;
-    t->total_at = spec->total_ms ? now + spec->total_ms : 0;
+    t->total_ms = spec->total_ms;
     t->host_limit = spec->host_limit;
     t->redirects_left = spec->max_redirects;
     t->max_body_bytes = spec->max_body_bytes;

@@ -40,12 +40,13 @@ struct ab_http_spec {
     uint64_t connect_ms;     /* name, connection, TLS. 0 in these four: no deadline */
     uint64_t first_byte_ms;  /* from the request's start to the response's */
     uint64_t idle_ms;        /* silence inside the response */
-    uint64_t total_ms;       /* from ab_http_start, queueing included */
+    uint64_t total_ms;       /* all of it, from when it leaves the queue */
     long max_redirects;      /* 0: a redirect is a response like any other */
     unsigned host_limit; /* transfers at once to this host; the rest queue. 0: no limit */
 };
 
 struct ab_http_timing {
+    double queue_s; /* waited because of the host limit; the others count from its end */
     double dns_s, connect_s, tls_s, first_byte_s,
         total_s; /* since the start; 0: not reached */
 };

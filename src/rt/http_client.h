@@ -77,9 +77,9 @@ struct ab_http_transfer {
     struct curl_slist *resolve; /* owns */
     struct wait *waiter;        /* borrowed; NULL when nobody waits */
     uv_timer_t timer;
-    uint64_t connect_ms, first_byte_ms, idle_ms; /* lengths; 0: none */
+    uint64_t connect_ms, first_byte_ms, idle_ms, total_ms; /* lengths; 0: none */
     uint64_t total_at, phase_at; /* loop time: end of all, start of the phase */
-    uint64_t started_ns, launched_ns;
+    uint64_t started_ns, admitted_ns, launched_ns;
     unsigned host_limit;
     long redirects_left;
     uint64_t body_bytes, max_body_bytes;
