@@ -25,9 +25,10 @@ M.commands = {
 ---Exit statuses; documented in docs/cli.md.
 M.status = { ok = 0, unsolved = 1, usage = 2, infra = 3, bug = 70, interrupted = 130 }
 
-local usage_codes = { usage = true, task = true, config = true, badarg = true }
-local infra_codes = {
-  sandbox = true, network = true, timeout = true, model = true, io = true, full = true, protocol = true,
+-- The rest is 1: the work was done and is not good.
+local status_of_code = {
+  usage = 2, task = 2, config = 2, badarg = 2, notfound = 2, exists = 2, denied = 2, invalid = 2, parse = 2, busy = 2,
+  sandbox = 3, network = 3, timeout = 3, model = 3, io = 3, full = 3, protocol = 3, unsupported = 3, nomem = 3, sys = 3,
 }
 
 local function names_of(list)
@@ -112,31 +113,57 @@ end
 ---@return integer status
 function M.report(err)
   if type(err) ~= "table" then return fail(M.status.bug, tostring(err)) end
-  local status = M.status.unsolved
-  if usage_codes[err.code] then status = M.status.usage
-  elseif infra_codes[err.code] then status = M.status.infra
-  elseif err.code == "cancelled" then status = M.status.interrupted end
-  return fail(status, tostring(err.msg), err.hint)
+  return fail(status_of_code[err.code] or M.status.unsolved, tostring(err.msg), err.hint)
 end
 
-local function run_command(argv, root)
-  local words = table.move(argv, root.first + 1, #argv, 1, {})
-  local name = argv[root.first]
-  local command, problem = load_command(name)
-  if not command then return usage_error(problem, "agentbox") end
-  local fullname, is_group
-  command, fullname, words, is_group = descend(command, "agentbox " .. name, words)
-  if not command then return usage_error(words, fullname) end
-  if is_group then
-    io.stdout:write(require "agentbox.cli.help".group(command, fullname))
-    return M.status.ok
+-- Commands that must work whatever the configuration says.
+local without_overlays = { version = true, help = true, completion = true }
+
+local function check_folders(dirs)
+  for _, dir in ipairs(dirs) do
+    local stat = require "agentbox.sys.fs".stat(dir)
+    if not stat or stat.type ~= "dir" then
+      return nil, { code = "usage", msg = ("no such overlay folder: %s"):format(dir) }
+    end
   end
+  return dirs
+end
+
+-- Overlay folders that nobody named on the command line: lua_path of the configuration, then AGENTBOX_LUA.
+local function configured_overlays(name)
+  if without_overlays[name] then return {} end
+  local config, err = require "agentbox.config".load()
+  if not config then return nil, err end
+  local dirs
+  dirs, err = config:paths "lua_path"
+  if not dirs then return nil, err end
+  for dir in (require "agentbox.sys.os".env "AGENTBOX_LUA" or ""):gmatch "[^:]+" do dirs[#dirs + 1] = dir end
+  return check_folders(dirs)
+end
+
+local function join(a, b)
+  return table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, {}))
+end
+
+local function use_overlays(flags, configured)
+  local dirs, err = check_folders(flags)
+  if not dirs then return nil, err end
+  require "agentbox.loader".set_overlays(join(dirs, configured))
+  return true
+end
+
+-- Parses and runs one command, which is loaded by now.
+local function run_parsed(command, fullname, words, overlays)
   local args, err = require "agentbox.cli._parse".parse(command, fullname, words)
   if err == "help" then
     io.stdout:write(args)
     return M.status.ok
   elseif not args then
     return usage_error((err.msg:gsub("^agentbox ", "")), fullname)
+  end
+  if #args.lua > 0 then
+    local ok, bad = use_overlays(join(args.lua, overlays.flags), overlays.configured)
+    if not ok then return M.report(bad) end
   end
   local status, failure = command.run(args)
   if failure then
@@ -146,6 +173,26 @@ local function run_command(argv, root)
     return M.report(failure)
   end
   return math.type(status) == "integer" and status or M.status.ok
+end
+
+local function run_command(argv, root)
+  local words = table.move(argv, root.first + 1, #argv, 1, {})
+  local name = argv[root.first]
+  local configured, err = configured_overlays(name)
+  if not configured then return M.report(err) end
+  local ok
+  ok, err = use_overlays(root.overlays, configured)
+  if not ok then return M.report(err) end
+  local command, problem = load_command(name)
+  if not command then return usage_error(problem, "agentbox") end
+  local fullname, is_group
+  command, fullname, words, is_group = descend(command, "agentbox " .. name, words)
+  if not command then return usage_error(words, fullname) end
+  if is_group then
+    io.stdout:write(require "agentbox.cli.help".group(command, fullname))
+    return M.status.ok
+  end
+  return run_parsed(command, fullname, words, { flags = root.overlays, configured = configured })
 end
 
 local function dispatch(argv)

@@ -87,7 +87,7 @@ end
 
 ---Copies a built-in module into an overlay, with a first line that says what it came from.
 ---
----Returns nil, err when there is no such module (`enoent`) or the file is there already (`exists`).
+---Returns nil, err when there is no such module (`notfound`) or the file is there already (`exists`).
 ---@async
 ---@param name string
 ---@param dir string
@@ -97,7 +97,7 @@ function M.eject(name, dir)
   local source = loader.builtin_source(name)
   if not source then
     local hint = require "agentbox.cli._suggest".hint(name, loader.builtins())
-    return nil, err.new("enoent", ("no built-in module '%s'%s"):format(name, hint))
+    return nil, err.new("notfound", ("no built-in module '%s'%s"):format(name, hint))
   end
   local path = ("%s/%s.lua"):format(dir, (name:gsub("%.", "/")))
   local ok, problem = fs.mkdir(path:match "^(.*)/", true)

@@ -114,11 +114,11 @@ end
 function M.test_variables()
   put("agentbox.yaml", table.concat({
     "teacher: { model: '${NAME}-x', api_key: '${KEY}', max_tokens: '${N}' }",
-    "model: { model: 'a${EMPTY:-b}c$${NAME}', timeout_s: '${T:-1.5}', stream: '${S:-true}' }",
+    "model: { model: '$$a${EMPTY:-b}c$${NAME}$', timeout_s: '${T:-1.5}', stream: '${S:-true}' }",
   }, "\n"))
   local c = assert(load { NAME = "n", KEY = "k", N = "12", EMPTY = "" })
   lu.assertEquals(c:get "teacher", { model = "n-x", api_key = "k", max_tokens = 12 })
-  lu.assertEquals(c:get "model.model", "abc${NAME}")
+  lu.assertEquals(c:get "model.model", "$abc${NAME}$")
   lu.assertEquals(c:get "model.timeout_s", 1.5)
   lu.assertEquals(c:get "model.stream", true)
 end

@@ -1,9 +1,11 @@
 --- Tracebacks for a script's author: the script's own lines, without the library's and Lua's.
 local M = {}
 
+-- Built-in chunks are named @agentbox/tools/bash.lua, as if they were files.
 local function is_ours(source)
-  return source:find "^@agentbox[./]" or source == "@agentbox" or source == "@argparse"
-      or source:find "/luaunit%.lua$" or source:sub(1, 1) ~= "@"
+  if source:sub(1, 1) ~= "@" or source:find "/luaunit%.lua$" then return true end
+  local name = source:sub(2):gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", ".")
+  return require "agentbox.loader".builtin_source(name) ~= nil
 end
 
 local function label(frame)

@@ -32,7 +32,7 @@ local function eject(args)
   path, err = require "agentbox.overlay".eject(args.module, dir)
   if not path then
     if err.code == "exists" then err.hint = "Remove the file first, or look at it with 'agentbox lua diff'." end
-    err.code = err.code == "enoent" and "usage" or err.code
+    err.code = err.code == "notfound" and "usage" or err.code
     return nil, err
   end
   io.stdout:write(path, "\n")

@@ -31,8 +31,7 @@ end
 function M.run(args)
   local chunk, err = load_file(args.file)
   if not chunk then return nil, err end
-  local dir = folder(args.file)
-  package.path = ("%s/?.lua;%s/?/init.lua;%s"):format(dir, dir, package.path)
+  require "agentbox.loader".set_script_dir(folder(args.file))
   _G.arg = { [0] = args.file, table.unpack(args.rest) }
   local ok, result = xpcall(chunk, on_raise, table.unpack(args.rest))
   if not ok then return nil, result end

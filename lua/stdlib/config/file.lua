@@ -170,26 +170,35 @@ function M.read(path)
   return file
 end
 
+-- What `${inner}` stands for.
+local function variable(inner, env)
+  local name, default = inner:match "^([%a_][%w_]*):%-(.*)$"
+  name = name or inner:match "^[%a_][%w_]*$"
+  if not name then return nil, ("'${%s}' is not a variable; write $$ for a dollar sign"):format(inner) end
+  local value = env(name)
+  if value == nil or (value == "" and default) then value = default end
+  if value then return value end
+  return nil, ("the environment variable %s is not set (${%s:-text} gives a default)"):format(name, name)
+end
+
 local function expand_text(file, path, text, env)
-  local problem
-  local out = text:gsub("%$([%${])([^}]*}?)", function(mark, rest)
-    if mark == "$" then return "$" .. rest end
-    local name, default = rest:match "^([%a_][%w_]*):%-(.*)}$"
-    name = name or rest:match "^([%a_][%w_]*)}$"
-    if not name then
-      problem = problem or ("'${%s' is not a variable; write $$ for a dollar sign"):format(rest)
-      return ""
+  local out, from = {}, 1
+  while true do
+    local dollar = text:find("$", from, true)
+    if not dollar then break end
+    out[#out + 1] = text:sub(from, dollar - 1)
+    local mark = text:sub(dollar + 1, dollar + 1)
+    if mark == "{" then
+      local stop = text:find("}", dollar, true)
+      if not stop then return at(file, path, "'${' is not closed; write $$ for a dollar sign") end
+      local value, problem = variable(text:sub(dollar + 2, stop - 1), env)
+      if not value then return at(file, path, problem) end
+      out[#out + 1], from = value, stop + 1
+    else
+      out[#out + 1], from = "$", dollar + (mark == "$" and 2 or 1)
     end
-    local value = env(name)
-    if value == nil or (value == "" and default) then value = default end
-    if value == nil then
-      problem = problem
-          or ("the environment variable %s is not set (${%s:-text} gives a default)"):format(name, name)
-    end
-    return value or ""
-  end)
-  if problem then return at(file, path, problem) end
-  return out
+  end
+  return table.concat(out) .. text:sub(from)
 end
 
 local function coerce(file, path, value, kind)

@@ -39,8 +39,7 @@ end
 -- luaunit keeps its own runner and its own exit; here it lends its assertions only.
 local function tame_luaunit(env)
   local function lend()
-    local lu = package.loaded.luaunit or assert(loadfile(assert(package.searchpath("luaunit", package.path))))()
-    package.loaded.luaunit = lu
+    local lu = require "luaunit"
     lu.LuaUnit.run = function() return 0 end
     lu.run = lu.LuaUnit.run
     return lu
@@ -124,8 +123,16 @@ local function call(case, timeout_s)
   return ok, err
 end
 
+-- Closing a handle takes the loop a turn.
+local function settle()
+  collectgarbage()
+  collectgarbage()
+  for _ = 1, fiber and 3 or 0 do fiber.yield() end
+end
+
 -- What a test must not leave behind, as counts by kind.
 local function census()
+  settle()
   local seen = {}
   if fiber then
     local stats = fiber.stats()
@@ -145,8 +152,6 @@ local function census()
 end
 
 local function left_over(before)
-  collectgarbage()
-  collectgarbage()
   local now, out = census(), {}
   for kind, count in pairs(now) do
     if count > (before[kind] or 0) then out[#out + 1] = ("%d %s"):format(count - before[kind], kind) end

@@ -1,0 +1,72 @@
+--- `agentbox export TRAJ...`: trajectories in a trainer's format.
+local M = {
+  name = "export",
+  summary = "write trajectories in a trainer's format",
+  description = "Converts trajectories: records, run folders, folders or AgentBox JSON. OUT that ends in .jsonl gets "
+      .. "lines, OUT that ends in / a file for each trajectory, any other OUT the document of the one trajectory there "
+      .. "is. What a format cannot carry is reported on stderr.",
+  arguments = { { "traj", "a record, a run folder or an AgentBox JSON", args = "+" } },
+  options = {
+    { "-f --format", "NAME", "agentbox, jsonl, canonical, art, openai, or an overlay's", default = "art" },
+    { "-o --out", "OUT", "what to write" },
+    { "-O --set", "NAME=VALUE", "an option of the format (repeatable)", repeats = true },
+    { "--strict", "fail when the format cannot carry everything" },
+    { "-q --quiet", "no report on stderr" },
+    { "--json", "print what was written and left out, as JSON" },
+  },
+}
+
+local function usage(msg)
+  return nil, { code = "usage", msg = "export: " .. msg }
+end
+
+local function options_of(list)
+  local out = {}
+  for _, text in ipairs(list or {}) do
+    local name, value = text:match "^([%w_]+)=(.*)$"
+    if not name then return usage(("--set wants NAME=VALUE, not '%s'"):format(text)) end
+    if value == "true" or value == "false" then
+      out[name] = value == "true"
+    else
+      out[name] = tonumber(value) or value
+    end
+  end
+  return out
+end
+
+local function make_parent(out)
+  local parent = out:gsub("/+$", ""):match "^(.+)/[^/]*$"
+  if not parent then return true end
+  return require "agentbox.sys.fs".mkdir(parent, true)
+end
+
+local function print_result(args, result)
+  local export = require "agentbox.export"
+  if args.json then
+    io.stdout:write(require "agentbox.json".encode(result), "\n")
+    return
+  end
+  for _, path in ipairs(result.files) do io.stdout:write(path, "\n") end
+  if not args.quiet then io.stderr:write(export.report(args.format or "art", result)) end
+end
+
+function M.run(args)
+  if not args.out then return usage "option '--out' is required" end
+  local options, err = options_of(args.set)
+  if not options then return nil, err end
+  local ok
+  ok, err = make_parent(args.out)
+  if not ok then return nil, err end
+  local result
+  result, err = require "agentbox.export".convert {
+    input = args.traj, format = args.format or "art", out = args.out, strict = args.strict, options = options,
+  }
+  if not result then return nil, err end
+  print_result(args, result)
+  if result.written == 0 then
+    return nil, { code = "usage", msg = "export: no trajectory of the input can be written in this format" }
+  end
+  return 0
+end
+
+return M
