@@ -1,0 +1,166 @@
+--- Models: something that answers a conversation. All kinds have one contract.
+---
+---     model:complete(request) → response | nil, err      waits
+---     model:describe()        → table                    for the record; nothing secret
+---     model:close()
+---
+--- A request is { messages, tools, tool_choice, sampling, session, stream, timeout_s }; see agentbox.Response for what
+--- comes back. `open` talks to a server, `scripted` replays a script, `replay` a recorded trajectory, `fn` calls a
+--- function.
+local err = require "agentbox.err"
+local schema = require "agentbox.schema"
+
+local M = {}
+
+---@class agentbox.Model
+---@field name string
+---@field complete fun(self: agentbox.Model, request: agentbox.Request): agentbox.Response?, agentbox.Err?
+---@field describe fun(self: agentbox.Model): table
+---@field close fun(self: agentbox.Model)
+
+---@class agentbox.Request
+---@field messages agentbox.Message[]
+---@field tools? table[]          # wire schemas
+---@field tool_choice? string     # default "auto" when there are tools
+---@field sampling? table         # over those of the model
+---@field session? string         # the same for all calls of a rollout
+---@field stream? boolean
+---@field timeout_s? number       # for the call, its retries included
+
+---@class agentbox.Message
+---@field role "system"|"developer"|"user"|"assistant"|"tool"
+---@field content? string
+---@field tool_calls? agentbox.ToolCall[]
+---@field tool_call_id? string
+---@field name? string
+
+---@class agentbox.ToolCall
+---@field id string
+---@field type "function"
+---@field function { name: string, arguments: string }   # arguments: JSON text of an object
+---@field parse_error? string     # what was wrong with the arguments that the model wrote
+---@field raw_arguments? string   # what it wrote, when `arguments` is not that
+
+---@class agentbox.Response
+---@field message agentbox.Message   # ids of its calls are unique, their arguments valid JSON
+---@field finish { raw?: string, norm: "stop"|"tool_calls"|"length"|"content_filter"|"other" }
+---@field usage? { prompt: integer, completion: integer, total: integer, cached?: integer }   # nil: unknown
+---@field tokens? { src: string, prompt?: agentbox.JsonRaw, out?: agentbox.JsonRaw, lp?: agentbox.JsonRaw }
+---@field logprobs? agentbox.JsonRaw
+---@field raw_request string      # the body as it was sent
+---@field raw_response string     # the body as it came; a streamed one put together
+---@field response_id? string
+---@field served_model? string
+---@field tries integer
+---@field times { queued: number, first: number, done: number }   # unix seconds
+---@field repaired boolean        # something was not quite JSON
+---@field notes string[]          # what was changed: ids replaced, arguments repaired
+
+local SAMPLING = {
+  temperature = { "number" }, top_p = { "number" }, max_tokens = { "integer", min = 1 },
+  max_completion_tokens = { "integer", min = 1 }, seed = { "integer|string" }, stop = { "any" },
+  presence_penalty = { "number" }, frequency_penalty = { "number" }, top_k = { "integer" }, min_p = { "number" },
+  repetition_penalty = { "number" }, logprobs = { "boolean" }, top_logprobs = { "integer" }, logit_bias = { "map" },
+  reasoning_effort = { "string" }, parallel_tool_calls = { "boolean" }, response_format = { "map" },
+}
+
+local OPTIONS = {
+  model = { "string", required = true },
+  base_url = { "string" }, base_urls = { "list", of = { "string" } },
+  api_key = { "any" },
+  timeout_s = { "number", default = 120, min = 0.001 },          -- one try
+  connect_timeout_s = { "number", default = 10, min = 0.001 },
+  idle_timeout_s = { "number", default = 60, min = 0.001 },      -- silence in the middle of an answer
+  max_tries = { "integer", default = 8, min = 1 },
+  max_retry_s = { "number", default = 600, min = 0 },            -- tries and waits together
+  retry_base_s = { "number", default = 0.5, min = 0 },
+  retry_cap_s = { "number", default = 30, min = 0 },
+  on_retry = { "function" },
+  sampling = { "map", fields = SAMPLING },
+  extra_headers = { "table" }, extra_body = { "map" },
+  stream = { "boolean", default = false },
+  tokens = { "string", default = "auto", enum = { "auto", "require", "none" } },
+  limit = { "integer", min = 1 },                                -- calls at once; the rest queue
+  max_body_bytes = { "integer", default = 256 << 20, min = 1 },
+  unix_socket = { "string" }, proxy = { "string|boolean" }, ca_file = { "string" }, insecure = { "boolean" },
+}
+for name, field in pairs(SAMPLING) do OPTIONS[name] = field end
+
+M.DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+local function sampling_of(opts)
+  local sampling, per_member = {}, false
+  for name, value in pairs(opts.sampling or {}) do sampling[name] = value end
+  for name in pairs(SAMPLING) do
+    if opts[name] ~= nil then sampling[name] = opts[name] end
+  end
+  if type(sampling.seed) == "string" then
+    if sampling.seed ~= "per_member" then error('model.open: seed must be a number or "per_member"', 3) end
+    sampling.seed, per_member = nil, true
+  end
+  return sampling, per_member
+end
+
+local function key_of(opts)
+  local key = opts.api_key
+  if key == nil or key == "" then key = os.getenv "OPENAI_API_KEY" end
+  if key == nil or key == "" then return "EMPTY" end
+  return require "agentbox.secret".register(key)
+end
+
+--- A model behind an OpenAI-compatible server. Unknown options are refused.
+---
+--- Raises on bad options.
+---@param opts table   # model is required; docs/models.md has them all
+---@return agentbox.Model
+function M.open(opts)
+  local clean = schema.options(opts, OPTIONS, "model.open")
+  local per_member
+  clean.sampling, per_member = sampling_of(clean)
+  clean.base_urls = clean.base_urls or { clean.base_url or M.DEFAULT_BASE_URL }
+  for _, url in ipairs(clean.base_urls) do
+    if not url:find "^https?://" then error("model.open: base_url must begin with http:// or https://: " .. url, 2) end
+  end
+  clean.api_key = key_of(clean)
+  local model = require "agentbox.models.openai".new(clean)
+  model.seed_per_member = per_member
+  return model
+end
+
+--- A model that says what a script says; see models/scripted.lua.
+---@param turns table
+---@return agentbox.Model
+function M.scripted(turns)
+  return require "agentbox.models.scripted".new(turns)
+end
+
+--- A model that answers as a recorded trajectory did; see models/replay.lua.
+---@async
+---@param opts { traj: string|table, strict?: boolean }
+---@return agentbox.Model? model
+---@return agentbox.Err? err
+function M.replay(opts)
+  return require "agentbox.models.replay".new(opts)
+end
+
+--- A model that is a function: it gets the request and returns an assistant message (or a text), or nil, err.
+---@param answer fun(request: agentbox.Request): table|string|nil, agentbox.Err?
+---@return agentbox.Model
+function M.fn(answer)
+  return require "agentbox.models.fn".new(answer)
+end
+
+--- A model, whatever was given: a handle, a function, a list of turns, options, or a server's model name.
+---@param what any
+---@return agentbox.Model? model
+---@return agentbox.Err? err
+function M.resolve(what)
+  if type(what) == "table" and what.complete then return what end
+  if type(what) == "function" then return M.fn(what) end
+  if type(what) == "string" then return M.open { model = what } end
+  if type(what) ~= "table" then return nil, err.new("config", "no model given") end
+  if what[1] then return M.scripted(what) end
+  return M.open(what)
+end
+
+return M

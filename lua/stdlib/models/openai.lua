@@ -1,0 +1,305 @@
+--- A model behind an OpenAI-compatible chat completions server.
+---
+---     complete ─► retry.run ─► one try: request or stream ─► reply.response
+---                    ▲  │ 429, 5xx, cut off: wait, next endpoint
+---                    └──┘ 4xx: the error at once; context overflow has its own code
+---
+--- One handle serves any number of rollouts. What it keeps between calls: counters, the time before which a server
+--- wants no request, and the cookies of each session.
+local async = require "agentbox.async"
+local err = require "agentbox.err"
+local failure = require "agentbox.models.failure"
+local http = require "agentbox.http"
+local json = require "agentbox.json"
+local reply = require "agentbox.models.reply"
+local retry = require "agentbox.models.retry"
+local secret = require "agentbox.secret"
+local stream = require "agentbox.models.stream"
+local time = require "agentbox.time"
+local wire = require "agentbox.models.wire"
+
+local M = {}
+
+local MAX_COOKIES = 4096
+
+---@class agentbox.OpenAiModel: agentbox.Model
+local Model = {}
+Model.__index = Model
+Model.__name = "agentbox.Model"
+
+-- ---------------------------------------------------------------- endpoints and sessions
+
+local function endpoint(base_url)
+  local url = base_url:gsub("/+$", "")
+  if not url:find "/chat/completions$" then url = url .. "/chat/completions" end
+  return { url = url, not_before = 0 }
+end
+
+-- The same session starts at the same server, whose prefix cache knows it; a failing server is left for the next.
+local function endpoint_for(self, session, moves)
+  local n = #self._endpoints
+  if n == 1 then return self._endpoints[1] end
+  local sum = 0
+  for i = 1, #(session or "") do sum = (sum * 31 + session:byte(i)) % 2147483647 end
+  return self._endpoints[(sum + moves) % n + 1]
+end
+
+local function remember_cookies(self, session, headers)
+  local pairs_of = {}
+  for _, value in ipairs(headers:all "Set-Cookie") do pairs_of[#pairs_of + 1] = value:match "^[^;]+" end
+  if not session or #pairs_of == 0 then return end
+  if not self._cookies[session] then
+    if self._cookie_count >= MAX_COOKIES then self._cookies, self._cookie_count = {}, 0 end
+    self._cookie_count = self._cookie_count + 1
+  end
+  self._cookies[session] = table.concat(pairs_of, "; ")
+end
+
+local function headers_for(self, session)
+  local headers = { { "Content-Type", "application/json" }, { "Authorization", "Bearer " .. secret.reveal(self._key) } }
+  if session then
+    headers[#headers + 1] = { "X-Session-Id", session }
+    if self._cookies[session] then headers[#headers + 1] = { "Cookie", self._cookies[session] } end
+  end
+  for _, header in ipairs(self._headers) do headers[#headers + 1] = header end
+  return headers
+end
+
+-- ---------------------------------------------------------------- one try
+
+-- The text of a successful reply, or nil, err, again, after.
+local function read_whole(self, spec, session)
+  local response, e = http.request(spec)
+  if not response then return nil, e, failure.transport_again(e) end
+  remember_cookies(self, session, response.headers)
+  if response.status == 200 then return response.body, response end
+  local after = retry.after(response.headers:get "Retry-After", time.now(), http.date)
+  local bad, again = failure.of_status(response.status, response.body, after)
+  return nil, bad, again, after
+end
+
+local function read_rest(response)
+  local parts = {}
+  while true do
+    local bytes, e = response:read()
+    if e then return nil, e, failure.transport_again(e) end
+    if not bytes then return table.concat(parts) end
+    parts[#parts + 1] = bytes
+  end
+end
+
+local function read_stream(self, spec, session, on_first)
+  spec.max_body_bytes = spec.max_body_bytes or 256 << 20
+  local opened, e = http.open(spec)
+  if not opened then return nil, e, failure.transport_again(e) end
+  local response <close> = opened
+  remember_cookies(self, session, response.headers)
+  local kind = response.headers:get "Content-Type" or ""
+  if response.status == 200 and not kind:find("json", 1, true) and not kind:find("html", 1, true) then
+    local text, bad, again = stream.read(response, on_first)
+    return text, text and response or bad, again
+  end
+  local body, bad, again = read_rest(response)
+  if not body then return nil, bad, again end
+  if response.status == 200 then return body, response end -- a server that does not stream
+  local after = retry.after(response.headers:get "Retry-After", time.now(), http.date)
+  bad, again = failure.of_status(response.status, body, after)
+  return nil, bad, again, after
+end
+
+local function check_tokens(self, response)
+  if self._tokens == "none" then response.tokens = nil end
+  if self._tokens ~= "require" then return response end
+  local got = response.tokens
+  if got and got.out and got.lp then return response end
+  return nil, err.new("model", "tokens = \"require\", but the server sent no token ids and log-probs "
+    .. "(vLLM 0.10.2 or newer sends them)")
+end
+
+local function read_reply(self, text, request, status)
+  local decoded, repaired = reply.decode(text)
+  if not decoded then return nil, failure.of_body(repaired, text, status) end
+  local bad, again = failure.of_reply(decoded, text)
+  if bad then return nil, bad, again end
+  local response, why = reply.response(decoded, request)
+  if not response then return nil, failure.of_body(why, text, status) end
+  response.repaired = response.repaired or repaired
+  return check_tokens(self, response)
+end
+
+local function spec_for(self, place, body, session, limit_s)
+  return {
+    method = "POST", url = place.url, headers = headers_for(self, session), body = body,
+    connect_timeout_s = self._connect_s, idle_timeout_s = self._idle_s, timeout_s = limit_s,
+    max_body_bytes = self._max_body, host_limit = self._limit, unix_socket = self._unix,
+    proxy = self._proxy, ca_file = self._ca_file, insecure = self._insecure,
+  }
+end
+
+local function one_try(self, request, body, place, limit_s)
+  local spec = spec_for(self, place, body, request.session, limit_s)
+  local streams = request.stream
+  if streams == nil then streams = self._stream end
+  local times = { queued = time.now() }
+  local began = time.monotonic()
+  local function on_first() times.first = times.first or time.now() end
+  local text, got, again, after
+  if streams then
+    text, got, again, after = read_stream(self, spec, request.session, on_first)
+  else
+    text, got, again, after = read_whole(self, spec, request.session)
+  end
+  if not text then return nil, got, again, after end
+  times.done = time.now()
+  local timing = got.timing or {}
+  if not times.first then times.first = times.queued + (timing.queue_s or 0) + (timing.first_byte_s or 0) end
+  local response, bad, retry_it = read_reply(self, text, request, got.status)
+  if not response then return nil, bad, retry_it end
+  response.raw_request, response.raw_response, response.times = body, text, times
+  self._stats.model_s = self._stats.model_s + time.monotonic() - began
+  return response
+end
+
+-- ---------------------------------------------------------------- calls
+
+-- One more, until the block is left by whatever way.
+local function counted(stats, name)
+  stats[name] = stats[name] + 1
+  return setmetatable({}, { __close = function() stats[name] = stats[name] - 1 end })
+end
+
+local function wait_for_turn(self, place)
+  local wait = place.not_before - time.monotonic()
+  if wait <= 0 then return end
+  local _ <close> = counted(self._stats, "waiting")
+  async.sleep(wait + math.random() * math.min(wait, 1))
+end
+
+local function note_wait(self, request, event)
+  local stats = self._stats
+  stats.retries, stats.waiting = stats.retries + 1, stats.waiting + 1
+  stats.next_try_at = time.now() + event.wait_s
+  if not self._on_retry then return end
+  local e = event.err
+  self._on_retry {
+    attempt = event.attempt, wait_s = event.wait_s, code = e.code, msg = e.msg, http_status = e.http_status,
+    session = request.session, model = self.name,
+  }
+end
+
+local function retry_opts(self, request)
+  local opts = setmetatable({}, { __index = self._retry })
+  opts.on_wait = function(event) note_wait(self, request, event) end
+  opts.on_go = function() self._stats.waiting = self._stats.waiting - 1 end
+  if request.timeout_s then opts.max_s = math.min(opts.max_s, request.timeout_s) end
+  return opts
+end
+
+--- Asks for one reply. Waits, retries what is worth it, and never takes an error's text for an answer.
+---
+--- Returns nil, err: `context` (the conversation does not fit any more), `model` (the server said no, or said nothing
+--- usable until the tries were used up: `http_status`, `attempts`, `body`), `network`, `timeout`.
+---@async
+---@nodiscard
+---@param request agentbox.Request
+---@return agentbox.Response? response
+---@return agentbox.Err? err
+function Model:complete(request)
+  local body = wire.body(request, {
+    model = self.name, sampling = self._sampling, extra = self._extra,
+    stream = request.stream == nil and self._stream or request.stream,
+  })
+  local stats, moves = self._stats, 0
+  stats.calls = stats.calls + 1
+  local _ <close> = counted(stats, "running")
+  local response, e, tries = retry.run(retry_opts(self, request), function(_, left_s)
+    local place = endpoint_for(self, request.session, moves)
+    wait_for_turn(self, place)
+    stats.tries = stats.tries + 1
+    local limit_s = math.max(0.001, math.min(self._timeout_s, left_s))
+    local got, bad, again, after = one_try(self, request, body, place, limit_s)
+    if got then return got end
+    if after then place.not_before = math.max(place.not_before, time.monotonic() + after) end
+    if again and not after then moves = moves + 1 end
+    return nil, bad, again, after
+  end)
+  if response then
+    response.tries = tries
+    return response
+  end
+  stats.failures = stats.failures + 1
+  e.raw_request = body
+  if tries > 1 then e.msg = ("%s (after %d tries)"):format(e.msg, tries) end
+  return nil, e
+end
+
+--- Counters since the handle was opened; `waiting` calls are in back-off now, the next one goes on at `next_try_at`.
+---@return table<string, number>   # calls, running, tries, retries, waiting, failures, model_s, next_try_at
+function Model:stats()
+  local copy = {}
+  for key, value in pairs(self._stats) do copy[key] = value end
+  if copy.waiting == 0 then copy.next_try_at = nil end
+  return copy
+end
+
+local function without_login(url)
+  return (url:gsub("//[^/@]*@", "//"):gsub("%?.*$", ""))
+end
+
+--- What the record says about this model; nothing secret.
+---@return table
+function Model:describe()
+  local urls = json.array {}
+  for i, place in ipairs(self._endpoints) do urls[i] = without_login(place.url):gsub("/chat/completions$", "") end
+  local names = json.array {}
+  for i, header in ipairs(self._headers) do names[i] = header[1] end
+  local extra = self._extra and json.raw(secret.redact(json.encode(self._extra))) or nil
+  return {
+    name = self.name, kind = "openai", base_urls = urls, sampling = self._sampling, stream = self._stream,
+    tokens = self._tokens, timeout_s = self._timeout_s, max_tries = self._retry.max_tries,
+    extra_headers = #names > 0 and names or nil, extra_body = extra,
+  }
+end
+
+--- Nothing to release: connections belong to the engine.
+function Model.close() end
+Model.__close = Model.close
+
+-- A map or a list of pairs, as a list in a fixed order.
+local function header_list(headers)
+  local list = {}
+  for name, value in pairs(headers or {}) do
+    list[#list + 1] = type(name) == "number" and value or { name, value }
+  end
+  table.sort(list, function(a, b) return a[1] < b[1] end)
+  return list
+end
+
+local function tokens_wanted(extra)
+  local out = { return_token_ids = true, logprobs = true }
+  for key, value in pairs(extra or {}) do out[key] = value end
+  return out
+end
+
+--- Makes the handle of checked options; `agentbox.model.open` is what checks them.
+---@param opts table
+---@return agentbox.OpenAiModel
+function M.new(opts)
+  local places = {}
+  for i, url in ipairs(opts.base_urls) do places[i] = endpoint(url) end
+  return setmetatable({
+    name = opts.model, _endpoints = places, _key = opts.api_key, _sampling = opts.sampling,
+    _extra = opts.tokens == "require" and tokens_wanted(opts.extra_body) or opts.extra_body,
+    _headers = header_list(opts.extra_headers), _stream = opts.stream, _tokens = opts.tokens,
+    _timeout_s = opts.timeout_s, _connect_s = opts.connect_timeout_s, _idle_s = opts.idle_timeout_s,
+    _max_body = opts.max_body_bytes, _limit = opts.limit, _unix = opts.unix_socket, _proxy = opts.proxy,
+    _ca_file = opts.ca_file, _insecure = opts.insecure, _on_retry = opts.on_retry,
+    _retry = {
+      max_tries = opts.max_tries, max_s = opts.max_retry_s, base_s = opts.retry_base_s, cap_s = opts.retry_cap_s,
+    },
+    _cookies = {}, _cookie_count = 0,
+    _stats = { calls = 0, running = 0, tries = 0, retries = 0, waiting = 0, failures = 0, model_s = 0 },
+  }, Model)
+end
+
+return M

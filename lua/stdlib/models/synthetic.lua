@@ -1,0 +1,86 @@
+--- Replies of models that are not servers, as a server would have sent them: with the raw texts, so that records,
+--- exports and checks need no special case.
+local err = require "agentbox.err"
+local json = require "agentbox.json"
+local reply = require "agentbox.models.reply"
+local time = require "agentbox.time"
+local wire = require "agentbox.models.wire"
+
+local M = {}
+
+local function call_of(raw, i, position)
+  local fn = raw["function"] or raw
+  local arguments = fn.arguments
+  if arguments == nil then arguments = json.object {} end
+  if type(arguments) ~= "string" then arguments = json.encode(arguments) end
+  local call = json.object { id = raw.id or ("call_%d_%d"):format(position, i), type = "function" }
+  call["function"] = json.object { name = fn.name, arguments = arguments }
+  return call
+end
+
+local KEPT = { "content", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "refusal" }
+
+local function message_of(answer, position)
+  local message = json.object { role = "assistant" }
+  message.content = json.null
+  for _, name in ipairs(KEPT) do
+    if answer[name] ~= nil then message[name] = answer[name] end
+  end
+  local calls = answer.tool_calls
+  if calls == nil or calls == json.null or #calls == 0 then return message end
+  message.tool_calls = json.array {}
+  for i, raw in ipairs(calls) do message.tool_calls[i] = call_of(raw, i, position) end
+  return message
+end
+
+local function usage_of(usage)
+  if not usage then return nil end
+  local prompt = usage.prompt_tokens or usage.prompt or 0
+  local completion = usage.completion_tokens or usage.completion or 0
+  local out = json.object { prompt_tokens = prompt }
+  out.completion_tokens, out.total_tokens = completion, usage.total_tokens or usage.total or prompt + completion
+  return out
+end
+
+--- Makes the response of an answer: a text, or { content, tool_calls = { { name, arguments } }, finish_reason, usage }.
+---
+--- Raises when the answer is neither: the script that gave it is wrong.
+---@param name string
+---@param request agentbox.Request
+---@param answer string|table
+---@param queued number            # unix seconds
+---@return agentbox.Response? response
+---@return agentbox.Err? err
+function M.response(name, request, answer, queued)
+  if type(answer) == "string" then answer = { content = answer } end
+  if type(answer) ~= "table" then error(name .. ": a turn must be a text or a message, is a " .. type(answer), 0) end
+  local position = #request.messages
+  local message = message_of(answer, position)
+  local choice = json.object { index = 0, message = message }
+  choice.finish_reason = answer.finish_reason or (message.tool_calls and "tool_calls" or "stop")
+  local whole = json.object { id = ("chatcmpl-%s-%d"):format(name, position), object = "chat.completion" }
+  whole.created, whole.model = math.floor(queued), name
+  whole.choices, whole.usage = json.array { choice }, usage_of(answer.usage)
+  return M.of_text(name, request, json.encode(whole), queued)
+end
+
+--- Makes the response of a reply's text.
+---@param name string
+---@param request agentbox.Request
+---@param text string
+---@param queued number
+---@return agentbox.Response? response
+---@return agentbox.Err? err
+function M.of_text(name, request, text, queued)
+  local decoded, why = reply.decode(text)
+  local response
+  if decoded then response, why = reply.response(decoded, request) end
+  if not response then return nil, err.new("model", name .. ": unusable reply: " .. tostring(why)) end
+  local now = time.now()
+  response.raw_request = wire.body(request, { model = name })
+  response.raw_response, response.tries = text, 1
+  response.times = { queued = queued, first = now, done = now }
+  return response
+end
+
+return M

@@ -1,0 +1,163 @@
+--- The chat completions dialect, outgoing: the body of a request.
+---
+--- Messages are built from a list of allowed members: servers refuse `tool_calls: null`, private fields, `tool_choice`
+--- without tools. A clean message is written as it stands, so that its bytes are those of the record.
+local json = require "agentbox.json"
+
+local M = {}
+
+-- ---------------------------------------------------------------- outgoing messages
+
+local MEMBERS = {
+  system = { "role", "content", "name" },
+  developer = { "role", "content", "name" },
+  user = { "role", "content", "name" },
+  assistant = { "role", "content", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "thinking",
+    "tool_calls", "name" },
+  tool = { "role", "content", "tool_call_id", "name" },
+}
+local ALLOWED = {}
+for role, names in pairs(MEMBERS) do
+  ALLOWED[role] = {}
+  for _, name in ipairs(names) do ALLOWED[role][name] = true end
+end
+
+local function is_null(value)
+  return value == nil or value == json.null
+end
+
+local function call_is_clean(call)
+  for key in pairs(call) do
+    if key ~= "id" and key ~= "type" and key ~= "function" then return false end
+  end
+  local fn = call["function"]
+  for key in pairs(fn) do
+    if key ~= "name" and key ~= "arguments" then return false end
+  end
+  return call.type ~= nil and type(fn.arguments) == "string"
+end
+
+local function is_clean(message, allowed)
+  for key, value in pairs(message) do
+    if not allowed[key] or value == json.null then return false end
+  end
+  if message.content == nil and message.tool_calls == nil then return false end
+  if not message.tool_calls then return true end
+  for _, call in ipairs(message.tool_calls) do
+    if not call_is_clean(call) then return false end
+  end
+  return #message.tool_calls > 0
+end
+
+local function clean_call(call)
+  local fn = call["function"]
+  local arguments = fn.arguments
+  if type(arguments) ~= "string" then arguments = is_null(arguments) and "{}" or json.encode(arguments) end
+  local clean = json.object { id = call.id, type = "function" }
+  clean["function"] = json.object { name = fn.name, arguments = arguments }
+  return clean
+end
+
+--- What of a message goes on the wire.
+---@param message agentbox.Message
+---@return table
+function M.outgoing(message)
+  local allowed = ALLOWED[message.role]
+  if not allowed then error(("message with role %s"):format(tostring(message.role)), 0) end
+  if is_clean(message, allowed) then return message end
+  local clean = json.object {}
+  for _, name in ipairs(MEMBERS[message.role]) do
+    local value = message[name]
+    if is_null(value) then value = nil end
+    if name == "tool_calls" and value then
+      local calls = json.array {}
+      for i, call in ipairs(value) do calls[i] = clean_call(call) end
+      value = #calls > 0 and calls or nil
+    end
+    clean[name] = value
+  end
+  if clean.content == nil and clean.tool_calls == nil then clean.content = "" end
+  return clean
+end
+
+-- A history is sent again at every turn; each message is encoded once. The members are compared because a script may
+-- have edited the message in place.
+local encoded = setmetatable({}, { __mode = "k" })
+
+--- The JSON text of a message as it goes on the wire.
+---@param message agentbox.Message
+---@return string
+function M.message_text(message)
+  local known = encoded[message]
+  if known and rawequal(known.content, message.content) and rawequal(known.tool_calls, message.tool_calls) then
+    return known.text
+  end
+  local text = json.encode(M.outgoing(message))
+  encoded[message] = { content = message.content, tool_calls = message.tool_calls, text = text }
+  return text
+end
+
+local function without_parameters(tool)
+  local fn = tool["function"]
+  local parameters = fn and fn.parameters
+  if not parameters or (parameters.properties and next(parameters.properties) ~= nil) then return tool end
+  local clean = json.object { type = "function" }
+  clean["function"] = json.object { name = fn.name, description = fn.description }
+  return clean
+end
+
+local tool_texts = setmetatable({}, { __mode = "k" })
+
+--- The JSON text of a tool list. A tool without parameters says nothing about them: some servers refuse an empty
+--- `properties`.
+---@param tools table[]
+---@return string
+function M.tools_text(tools)
+  local text = tool_texts[tools]
+  if not text then
+    local clean = json.array {}
+    for i, tool in ipairs(tools) do clean[i] = without_parameters(tool) end
+    text = json.encode(clean)
+    tool_texts[tools] = text
+  end
+  return text
+end
+
+local function add_members(parts, map, taken)
+  local names = {}
+  for name, value in pairs(map or {}) do
+    if not taken[name] and value ~= nil then names[#names + 1] = name end
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    taken[name] = true
+    parts[#parts + 1] = ('%s:%s'):format(json.encode(name), json.encode(map[name]))
+  end
+end
+
+--- The body of a request. `extra` wins over `sampling`, but never over messages and tools.
+---@param request agentbox.Request
+---@param fixed { model: string, sampling?: table, extra?: table, stream?: boolean }
+---@return string
+function M.body(request, fixed)
+  local messages = {}
+  for i, message in ipairs(request.messages) do messages[i] = M.message_text(message) end
+  local parts = { '"model":' .. json.encode(fixed.model), '"messages":[' .. table.concat(messages, ",") .. "]" }
+  local taken = { model = true, messages = true, tools = true, tool_choice = true }
+  if request.tools and #request.tools > 0 then
+    parts[#parts + 1] = '"tools":' .. M.tools_text(request.tools)
+    parts[#parts + 1] = '"tool_choice":' .. json.encode(request.tool_choice or "auto")
+  end
+  add_members(parts, fixed.extra, taken)
+  local sampling = {}
+  for name, value in pairs(fixed.sampling or {}) do sampling[name] = value end
+  for name, value in pairs(request.sampling or {}) do sampling[name] = value end
+  for name, value in pairs(sampling) do
+    if value == json.null then sampling[name] = nil end
+  end
+  add_members(parts, sampling, taken)
+  if fixed.stream then add_members(parts, { stream = true, stream_options = { include_usage = true } }, taken) end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+return M
