@@ -1,0 +1,191 @@
+--- agent.lua: what an agent is and what it gets. An agent is `function(ctx) → stop reason`; the built-in one is
+--- agents/tool_loop.lua. Everything an agent says or hears goes through its ctx and so into the record.
+local err = require "agentbox.err"
+local json = require "agentbox.json"
+local time = require "agentbox.time"
+
+local M = {}
+
+--- A message copied back to the server at every turn must not be able to end the conversation by its size.
+M.MAX_ARGUMENT_BYTES = 256 << 10
+
+---@class agentbox.Ctx
+---@field task agentbox.Task
+---@field sandbox agentbox.Sandbox
+---@field model agentbox.Model
+---@field tools agentbox.ToolSet
+---@field messages agentbox.Message[]   # the conversation so far; add with say, answer or inject
+---@field budget agentbox.Budget
+---@field rand table                    # seeded per rollout
+---@field log table                     # log.info, log.warn: into the record
+---@field workspace string
+---@field user? string|integer          # whom tools run as in the sandbox
+---@field session string                # the same in every request of this rollout
+---@field sampling? table
+---@field spent { model_s: number, tool_s: number }
+local Ctx = {}
+Ctx.__index = Ctx
+
+--- Made by rollout.lua.
+---@param fields table
+---@return agentbox.Ctx
+function M.ctx(fields)
+  fields.messages = json.array {}
+  fields.spent = { model_s = 0, tool_s = 0 }
+  fields.log = {
+    info = function(text) fields.rec:event("info", tostring(text)) end,
+    warn = function(text) fields.rec:event("warn", tostring(text)) end,
+  }
+  return setmetatable(fields, Ctx)
+end
+
+--- Records a named fact about this rollout.
+---@param name string
+---@param value any
+function Ctx:note(name, value) self.rec:note(name, value) end
+
+--- Adds a message.
+---@param message agentbox.Message
+---@param origin "prompt"|"sampled"|"tool"|"injected"
+---@param call? integer
+---@return integer node
+function Ctx:say(message, origin, call)
+  self.messages[#self.messages + 1] = message
+  self.leaf = self.rec:message(message, { origin = origin, call = call })
+  return self.leaf
+end
+
+--- Says something that neither the task nor the model said. It is masked in training.
+---@param role "user"|"system"
+---@param text string
+---@return integer node
+function Ctx:inject(role, text)
+  return self:say({ role = role, content = text }, "injected")
+end
+
+--- A copy whose oversized arguments are cut; the whole reply stays in the record as the server sent it.
+local function for_history(message)
+  local copy
+  for i, call in ipairs(message.tool_calls or {}) do
+    local arguments = call["function"].arguments
+    if #arguments > M.MAX_ARGUMENT_BYTES then
+      if not copy then
+        copy = json.object {}
+        for key, value in pairs(message) do copy[key] = value end
+        copy.tool_calls = json.array {}
+        for j, other in ipairs(message.tool_calls) do copy.tool_calls[j] = other end
+      end
+      local note = json.encode { truncated = ("%d bytes of arguments left out of the history"):format(#arguments) }
+      local fn = { name = call["function"].name, arguments = note }
+      copy.tool_calls[i] = { id = call.id, type = "function", ["function"] = fn }
+    end
+  end
+  return copy or message
+end
+
+--- What of a reply goes back to the server; parse_error and raw_arguments are ours.
+local function wire_message(message)
+  message = for_history(message)
+  for _, call in ipairs(message.tool_calls or {}) do
+    if call.parse_error or call.raw_arguments then
+      local clean = json.object {}
+      for key, value in pairs(message) do clean[key] = value end
+      clean.tool_calls = json.array {}
+      for i, one in ipairs(message.tool_calls) do
+        clean.tool_calls[i] = { id = one.id, type = "function", ["function"] = one["function"] }
+      end
+      return clean
+    end
+  end
+  return message
+end
+
+--- One model call over the whole conversation: counted, recorded, appended.
+---@async
+---@return agentbox.Response? response
+---@return agentbox.Err? err
+function Ctx:ask()
+  local wire = self.tools:wire()
+  local request = {
+    messages = self.messages, tools = wire, tool_choice = wire and "auto" or nil, sampling = self.sampling,
+    session = self.session, timeout_s = self.budget:step_s(),
+  }
+  local began = time.monotonic()
+  local response, problem = self.model:complete(request)
+  self.spent.model_s = self.spent.model_s + time.monotonic() - began
+  if not response then
+    self.rec:call { error = problem, request = request, leaf = self.leaf }
+    return nil, problem
+  end
+  self.budget:spend(response.usage, response.message)
+  local call = self.rec:call { response = response, request = request, leaf = self.leaf }
+  self:say(wire_message(response.message), "sampled", call)
+  return response
+end
+
+--- Seconds that a command started now may take.
+---@return number
+function Ctx:time_left()
+  local left = (self.call_deadline or self.budget.deadline) - time.monotonic()
+  return math.max(0.05, left)
+end
+
+--- Runs calls within this step's time and answers each of them, in call order.
+---@async
+---@param calls table[]
+---@return agentbox.ToolResult[]
+function Ctx:run_tools(calls)
+  local limit = self.budget:step_s()
+  local began = time.monotonic()
+  self.call_deadline = began + limit
+  local results = self.tools:run(self, calls, limit)
+  self.call_deadline = nil
+  self.spent.tool_s = self.spent.tool_s + time.monotonic() - began
+  return results
+end
+
+--- Adds the tool messages. A call without a result (the sandbox died before it) is answered as not run, so that the
+--- history stays one that any server accepts.
+---@param calls table[]
+---@param results agentbox.ToolResult[]
+function Ctx:answer(calls, results)
+  for i, call in ipairs(calls) do
+    local name = call["function"].name
+    local result = results[i] or { text = ("ERROR: %s did not run"):format(name), is_error = true, facts = {} }
+    local node = self:say({ role = "tool", tool_call_id = call.id, name = name, content = result.text }, "tool")
+    self.rec:tool_run {
+      node = node, slot = i - 1, call_id = call.id, name = name, args = result.args, result = result.text,
+      is_error = result.is_error, t = result.t, exit = result.facts.exit, cut = result.facts.cut,
+      error = result.error, traceback = result.traceback,
+    }
+  end
+end
+
+-- ---------------------------------------------------------------- finding an agent
+
+--- The built-in loop with hooks; see agents/tool_loop.lua.
+---@param opts? table
+---@return fun(ctx: agentbox.Ctx): string, any
+function M.tool_loop(opts) return require("agentbox.agents.tool_loop").new(opts) end
+
+--- An agent, whatever was given: nil is the tool loop, a name a module, a table the loop's options.
+---@param what nil|string|function|table
+---@return function? agent
+---@return agentbox.Err? err
+---@return string? name
+function M.resolve(what)
+  if what == nil then return M.tool_loop(), nil, "tool_loop" end
+  if type(what) == "function" then return what, nil, "function" end
+  if type(what) == "table" then return M.tool_loop(what), nil, "tool_loop" end
+  local module = what:find(".", 1, true) and what or "agentbox.agents." .. what
+  local ok, found = pcall(require, module)
+  if not ok then
+    local missing = tostring(found):find("module '" .. module .. "' not found", 1, true)
+    return nil, err.new("config", missing and "unknown agent: " .. what or tostring(found))
+  end
+  local agent = type(found) == "table" and found.new and found.new() or found
+  if type(agent) ~= "function" then return nil, err.new("config", module .. " does not return an agent") end
+  return agent, nil, what
+end
+
+return M

@@ -1,0 +1,362 @@
+--- schema.lua: shapes. Two kinds: records, for what people write in Lua, JSON or YAML (options, tasks, config),
+--- and JSON Schema, for what models write (arguments of tool calls).
+---
+--- A record is `{ field = { "type", required=, default=, enum=, min=, max=, of=, fields= } }`. Types: string, integer,
+--- number, boolean, function, list, map, record, any; several as "string|list". Null and absent are the same.
+local json = require "agentbox.json"
+local err = require "agentbox.err"
+
+local M = {}
+
+-- ---------------------------------------------------------------- words for people
+
+local function distance(a, b)
+  local row = {}
+  for j = 0, #b do row[j] = j end
+  for i = 1, #a do
+    local diag = row[0]
+    row[0] = i
+    for j = 1, #b do
+      local cost = a:byte(i) == b:byte(j) and 0 or 1
+      diag, row[j] = row[j], math.min(row[j] + 1, row[j - 1] + 1, diag + cost)
+    end
+  end
+  return row[#b]
+end
+
+--- ' (did you mean "x"?)' when a name is near, else "".
+---@param name string
+---@param names string[]
+---@return string
+function M.suggest(name, names)
+  if #name > 64 then return "" end
+  local best, best_distance
+  for _, candidate in ipairs(names) do
+    local d = distance(name:lower(), candidate:lower())
+    if d <= math.max(1, (#candidate + 2) // 3) and (not best_distance or d < best_distance) then
+      best, best_distance = candidate, d
+    end
+  end
+  return best and (' (did you mean "%s"?)'):format(best) or ""
+end
+
+---@param map table
+---@return string[]
+function M.names(map)
+  local names = {}
+  for name in pairs(map) do names[#names + 1] = tostring(name) end
+  table.sort(names)
+  return names
+end
+
+--- Whether a table is a list: marked so by the JSON reader, or keys 1..n and nothing else.
+---@param value any
+---@return boolean
+function M.is_list(value)
+  if type(value) ~= "table" then return false end
+  if json.is_array(value) then return true end
+  if json.is_object(value) then return false end
+  local n = 0
+  for _ in pairs(value) do n = n + 1 end
+  return n == #value
+end
+
+local function is_map(value)
+  return type(value) == "table" and not json.is_array(value) and (next(value) == nil or #value == 0)
+end
+
+local function word(value)
+  if value == nil or value == json.null then return "null" end
+  if type(value) == "table" then return M.is_list(value) and next(value) ~= nil and "a list" or "a map" end
+  if type(value) == "string" then
+    return ('the text "%s"'):format(#value > 40 and value:sub(1, 40) .. "..." or value)
+  end
+  if type(value) == "number" or type(value) == "boolean" then return tostring(value) end
+  return "a " .. type(value)
+end
+
+-- ---------------------------------------------------------------- records
+
+local checks = {
+  any = function(v) return v end,
+  string = function(v) if type(v) == "string" then return v end end,
+  boolean = function(v) if type(v) == "boolean" then return v end end,
+  ["function"] = function(v) if type(v) == "function" then return v end end,
+  list = function(v) if M.is_list(v) then return v end end,
+  map = function(v) if is_map(v) then return v end end,
+  record = function(v) if is_map(v) then return v end end,
+  table = function(v) if type(v) == "table" then return v end end,
+  number = function(v)
+    local n = type(v) == "number" and v or type(v) == "string" and tonumber(v) or nil
+    if n and n == n then return n end
+  end,
+  integer = function(v)
+    local n = type(v) == "number" and v or type(v) == "string" and tonumber(v) or nil
+    return n and math.tointeger(n)
+  end,
+}
+
+local phrases = {
+  any = "anything", string = "text", boolean = "true or false", ["function"] = "a function", list = "a list",
+  map = "a map", record = "a map", table = "a table", number = "a number", integer = "a whole number",
+}
+
+local check_field
+
+--- Raises a problem inside the checker; M.check turns it into a value.
+local function fail(path, text) error({ problem = (path == "" and "" or path .. ": ") .. text }, 0) end
+
+local function join(path, key) return path == "" and tostring(key) or path .. "." .. tostring(key) end
+
+local function check_record(value, record, path)
+  local out = {}
+  local names = M.names(record)
+  for key in pairs(value) do
+    if not record[key] then
+      fail(join(path, key), "unknown key" .. M.suggest(tostring(key), names) .. "; known: " .. table.concat(names, ", "))
+    end
+  end
+  for _, name in ipairs(names) do
+    local field = record[name]
+    local given = value[name]
+    if given == json.null then given = nil end
+    if given == nil and field.required then fail(join(path, name), "is missing") end
+    if given == nil then
+      out[name] = field.default
+    else
+      out[name] = check_field(given, field, join(path, name))
+    end
+  end
+  return out
+end
+
+local function check_inside(value, field, path)
+  if field.fields and is_map(value) then return check_record(value, field.fields, path) end
+  if field.of and M.is_list(value) and not (is_map(value) and field[1] == "map") then
+    local out = json.array {}
+    for i, item in ipairs(value) do out[i] = check_field(item, field.of, ("%s[%d]"):format(path, i - 1)) end
+    return out
+  end
+  if field.of and type(value) == "table" then
+    local out = {}
+    for key, item in pairs(value) do
+      if type(key) ~= "string" then fail(path, "keys must be text") end
+      out[key] = check_field(item, field.of, join(path, key))
+    end
+    return out
+  end
+  return value
+end
+
+local function check_range(value, field, path)
+  if field.enum then
+    for _, allowed in ipairs(field.enum) do
+      if value == allowed then return end
+    end
+    local near = type(value) == "string" and M.suggest(value, field.enum) or ""
+    fail(path, ("must be one of %s, is %s%s"):format(table.concat(field.enum, ", "), word(value), near))
+  end
+  if type(value) ~= "number" then return end
+  if field.min and value < field.min then fail(path, ("must be at least %s, is %s"):format(field.min, value)) end
+  if field.max and value > field.max then fail(path, ("must be at most %s, is %s"):format(field.max, value)) end
+end
+
+function check_field(value, field, path)
+  local expected = {}
+  for kind in field[1]:gmatch("[^|]+") do
+    local got = checks[kind](value)
+    if got ~= nil then
+      got = check_inside(got, field, path)
+      check_range(got, field, path)
+      return got
+    end
+    expected[#expected + 1] = phrases[kind]
+  end
+  fail(path, ("must be %s, is %s"):format(table.concat(expected, " or "), word(value)))
+end
+
+--- Checks a map against a record and fills in defaults. The input is left alone.
+---@param value any
+---@param record table
+---@param opts? { code?: string, where?: string, path?: string }
+---@return table? clean
+---@return agentbox.Err? err   # code `config` unless given; the text names the place and the field
+function M.check(value, record, opts)
+  opts = opts or {}
+  local path = opts.path or ""
+  local ok, result = pcall(function()
+    if not is_map(value) then fail(path, "must be a map, is " .. word(value)) end
+    return check_record(value, record, path)
+  end)
+  if ok then return result end
+  if type(result) ~= "table" or not result.problem then error(result, 0) end
+  return nil, err.new(opts.code or "config", (opts.where and opts.where .. ": " or "") .. result.problem)
+end
+
+--- Checks a function's option table; a mistake raises and blames the caller of that function.
+---@param value table?
+---@param record table
+---@param fname string
+---@param level? integer   # 1 blames the caller of the function that calls this
+---@return table
+function M.options(value, record, fname, level)
+  if value ~= nil and type(value) ~= "table" then
+    error(("%s: options must be a table, is %s"):format(fname, word(value)), (level or 1) + 2)
+  end
+  local clean, problem = M.check(value or {}, record)
+  if not clean then error(fname .. ": " .. problem.msg, (level or 1) + 2) end
+  return clean
+end
+
+-- ---------------------------------------------------------------- JSON Schema
+
+local validate
+
+local json_types = {
+  string = function(v) return type(v) == "string" end,
+  boolean = function(v) return type(v) == "boolean" end,
+  null = function(v) return v == json.null end,
+  number = function(v) return type(v) == "number" end,
+  integer = function(v) return type(v) == "number" and math.tointeger(v) ~= nil end,
+  array = function(v) return type(v) == "table" and M.is_list(v) and not json.is_object(v) end,
+  object = is_map,
+}
+
+--- What models get wrong in spelling, not in meaning: numbers and booleans sent as text, whole floats.
+local function coerce(value, kind)
+  if kind == "integer" and type(value) == "number" then return math.tointeger(value) end
+  if type(value) ~= "string" then return nil end
+  if kind == "integer" then return math.tointeger(tonumber(value)) end
+  if kind == "number" then return tonumber(value) end
+  if kind == "boolean" then
+    if value == "true" then return true end
+    if value == "false" then return false end
+  end
+end
+
+local function as_type(value, kinds)
+  kinds = type(kinds) == "table" and kinds or { kinds }
+  for _, kind in ipairs(kinds) do
+    if json_types[kind] and json_types[kind](value) then
+      local whole = kind == "integer" and math.tointeger(value)
+      return whole or value, true
+    end
+  end
+  for _, kind in ipairs(kinds) do
+    local made = coerce(value, kind)
+    if made ~= nil then return made, true end
+  end
+  return nil, false, table.concat(kinds, " or ")
+end
+
+local function is_required(schema, key)
+  for _, name in ipairs(schema.required or {}) do
+    if name == key then return true end
+  end
+  return false
+end
+
+local function allows_null(schema)
+  for _, kind in ipairs(type(schema.type) == "table" and schema.type or { schema.type }) do
+    if kind == "null" then return true end
+  end
+  return schema.type == nil
+end
+
+local function validate_object(schema, value, path, depth)
+  local props = schema.properties or {}
+  for _, name in ipairs(schema.required or {}) do
+    if value[name] == nil then fail(join(path, name), "required argument is missing") end
+  end
+  local out = json.object {}
+  for key, item in pairs(value) do
+    local sub = props[key]
+    if sub == nil and schema.additionalProperties == false then
+      local names = M.names(props)
+      fail(join(path, key), "unknown argument" .. M.suggest(tostring(key), names) .. "; "
+        .. (#names > 0 and "valid: " .. table.concat(names, ", ") or "this tool takes none"))
+    end
+    if sub == nil and type(schema.additionalProperties) == "table" then sub = schema.additionalProperties end
+    local optional = sub ~= nil and not is_required(schema, key)
+    -- A null for an argument that may be left out means that it was left out.
+    if sub == nil or type(sub) ~= "table" then
+      out[key] = item
+    elseif not (optional and item == json.null and not allows_null(sub)) then
+      out[key] = validate(sub, item, join(path, key), depth)
+    end
+  end
+  return out
+end
+
+local function validate_array(schema, value, path, depth)
+  if schema.minItems and #value < schema.minItems then fail(path, "needs at least " .. schema.minItems .. " items") end
+  if schema.maxItems and #value > schema.maxItems then fail(path, "takes at most " .. schema.maxItems .. " items") end
+  if type(schema.items) ~= "table" then return value end
+  local out = json.array {}
+  for i, item in ipairs(value) do out[i] = validate(schema.items, item, ("%s[%d]"):format(path, i - 1), depth) end
+  return out
+end
+
+local function validate_bounds(schema, value, path)
+  local n = type(value) == "number" and value
+  if n and schema.minimum and n < schema.minimum then fail(path, "must be at least " .. schema.minimum) end
+  if n and schema.maximum and n > schema.maximum then fail(path, "must be at most " .. schema.maximum) end
+  if type(value) ~= "string" then return end
+  local length = utf8.len(value) or #value
+  if schema.minLength and length < schema.minLength then fail(path, "is shorter than " .. schema.minLength) end
+  if schema.maxLength and length > schema.maxLength then fail(path, "is longer than " .. schema.maxLength) end
+end
+
+local function validate_any(list, value, path, depth)
+  local first
+  for _, sub in ipairs(list) do
+    local ok, result = pcall(validate, sub, value, path, depth)
+    if ok then return result end
+    if type(result) ~= "table" or not result.problem then error(result, 0) end
+    first = first or result
+  end
+  error(first or { problem = path .. ": matches no allowed form" }, 0)
+end
+
+function validate(schema, value, path, depth)
+  if type(schema) ~= "table" then return value end
+  if depth > 32 then fail(path, "is nested too deeply") end
+  if schema.anyOf or schema.oneOf then value = validate_any(schema.anyOf or schema.oneOf, value, path, depth + 1) end
+  if schema.type then
+    local made, ok, expected = as_type(value, schema.type)
+    if not ok then fail(path, ("must be %s, is %s"):format(expected, word(value))) end
+    value = made
+  end
+  if schema.enum then
+    local words = {}
+    for i, allowed in ipairs(schema.enum) do
+      if allowed == value then words = nil break end
+      words[i] = tostring(allowed)
+    end
+    if words then fail(path, ("must be one of %s, is %s"):format(table.concat(words, ", "), word(value))) end
+  end
+  validate_bounds(schema, value, path)
+  if type(value) ~= "table" then return value end
+  if json_types.array(value) and (schema.items or schema.minItems or schema.maxItems) then
+    return validate_array(schema, value, path, depth + 1)
+  end
+  if is_map(value) and (schema.properties or schema.required or schema.additionalProperties ~= nil) then
+    return validate_object(schema, value, path, depth + 1)
+  end
+  return value
+end
+
+--- Checks a value against the part of JSON Schema that tool parameters use: type, properties, required,
+--- additionalProperties, items, enum, anyOf, oneOf, bounds and lengths. Other keywords say something to the model only.
+---@param schema table
+---@param value any
+---@return any clean       # coerced: numbers and booleans sent as text, whole floats; nulls for optional arguments dropped
+---@return string? problem # one line that names the argument
+function M.validate(schema, value)
+  local ok, result = pcall(validate, schema, value, "", 0)
+  if ok then return result end
+  if type(result) ~= "table" or not result.problem then error(result, 0) end
+  return nil, (result.problem:gsub("^: ", ""))
+end
+
+return M

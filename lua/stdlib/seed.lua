@@ -1,0 +1,73 @@
+--- seed.lua: brings a fresh sandbox to the state a task begins with: files, setup commands, a sign of life.
+local err = require "agentbox.err"
+local schema = require "agentbox.schema"
+local text = require "agentbox.text"
+
+local M = {}
+
+--- For one setup command; the agent's own limits do not apply here.
+M.SETUP_TIMEOUT_S = 300
+
+--- Writes files below the workspace, each to exactly its bytes and mode.
+---@async
+---@param sb agentbox.Sandbox
+---@param workspace string
+---@param files table<string, agentbox.TaskFile>
+---@param owner? integer|string
+---@return true?
+---@return agentbox.Err?
+function M.write_files(sb, workspace, files, owner)
+  for _, path in ipairs(schema.names(files)) do
+    local file = files[path]
+    local ok, problem = sb:write(workspace .. "/" .. path, file.bytes, { mode = file.mode, owner = owner })
+    if not ok then return nil, err.wrap(problem, "writing " .. path) end
+  end
+  return true
+end
+
+local function said(out)
+  local words = out.stderr:find("%S") and out.stderr or out.stdout:find("%S") and out.stdout or "(no output)"
+  return text.cut(text.scrub(words), 2000)
+end
+
+local function failure(command, out, timeout_s)
+  local how = out.timed_out and ("timed out after %g s"):format(timeout_s) or "exit code " .. tostring(out.exit_code)
+  if out.oom then how = how .. ", out of memory" end
+  return err.new("task", ("setup command failed (%s): %s: %s"):format(how, command, said(out)))
+end
+
+local function run_setup(sb, task, workspace)
+  for _, command in ipairs(task.setup_commands) do
+    local out, problem = sb:exec(command, { timeout_s = M.SETUP_TIMEOUT_S, cwd = workspace })
+    if not out then return nil, err.wrap(problem, "setup command " .. command) end
+    if out.timed_out or out.exit_code ~= 0 then return nil, failure(command, out, M.SETUP_TIMEOUT_S) end
+  end
+  return true
+end
+
+local function check_health(sb)
+  local out, problem = sb:exec("true", { timeout_s = 10 })
+  if not out then return nil, problem end
+  if out.timed_out or out.exit_code ~= 0 then
+    return nil, err.new("sandbox", "the sandbox cannot run `true` after seeding: " .. said(out))
+  end
+  return true
+end
+
+--- Seeds a sandbox. A failure of a setup command has code `task`: it is not the policy's doing, and the rollout is unscored.
+---@async
+---@param sb agentbox.Sandbox
+---@param task agentbox.Task
+---@param workspace string
+---@param owner? integer|string
+---@return true?
+---@return agentbox.Err?
+function M.run(sb, task, workspace, owner)
+  local ok, problem = M.write_files(sb, workspace, task.files, owner)
+  if not ok then return nil, problem end
+  ok, problem = run_setup(sb, task, workspace)
+  if not ok then return nil, problem end
+  return check_health(sb)
+end
+
+return M

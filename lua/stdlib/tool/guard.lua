@@ -1,0 +1,84 @@
+--- tool/guard.lua: runs a lab's function so that nothing it does reaches another rollout.
+---
+--- The function gets a fiber of its own with a deadline, a ceiling on Lua memory and a budget of CPU time. A loop
+--- without end is sliced by the engine until the budget is gone and is then stopped; a memory hog fails at its ceiling;
+--- a raise comes back as a value with its traceback.
+local err = require "agentbox.err"
+local fiber = require "agentbox.sys.fiber"
+
+local M = {}
+
+--- How long a stopped function may take over its <close> handlers.
+local GRACE_S = 5
+
+---@class agentbox.GuardLimits
+---@field timeout_s? number
+---@field memory_bytes? integer
+---@field cpu_s? number
+
+---@class agentbox.Defect
+---@field msg string
+---@field traceback? string
+---@field kind "raise"|"timeout"|"memory"|"cpu"
+
+local function stop(child, problem)
+  if child:status() == "done" or child:status() == "failed" then return end
+  child:cancel(problem)
+  child:join(GRACE_S)
+end
+
+local function traced(problem)
+  -- An error value travels as it is: its code says whose fault it is.
+  if err.is(problem) then return problem end
+  return { defect = true, msg = tostring(problem), traceback = debug.traceback(tostring(problem), 2) }
+end
+
+local function body(fn, ...)
+  return xpcall(fn, traced, ...)
+end
+
+--- A failure of the fiber itself: out of memory or CPU, or a cancel that came from the limits.
+local function classify(problem, limits)
+  local code = err.is(problem) and problem.code or nil
+  local text = err.is(problem) and problem.msg or tostring(problem)
+  if code == "nomem" or text:find("not enough memory", 1, true) then
+    local mb = (limits.memory_bytes or 0) // (1 << 20)
+    return { kind = "memory", msg = ("used more than its %d MB of Lua memory"):format(mb) }
+  end
+  if code == "limit" then
+    return { kind = "cpu", msg = ("used more than its %g s of CPU time"):format(limits.cpu_s or 0) }
+  end
+  return { kind = "raise", msg = text, traceback = type(problem) == "table" and problem.traceback or nil }
+end
+
+--- Calls fn(...) under limits.
+---
+--- Returns true and the results; or false and an engine error (`agentbox.err`) that the function raised; or nil and a
+--- defect.
+---@async
+---@param fn function
+---@param limits agentbox.GuardLimits
+---@return boolean? ok
+---@return any ...
+function M.call(fn, limits, ...)
+  local child = fiber.spawn(body, fn, ...)
+  local scope <close> = setmetatable({}, { __close = function() stop(child) end }) -- luacheck: ignore
+  if limits.memory_bytes or limits.cpu_s then
+    child:limit { memory_bytes = limits.memory_bytes, cpu_s = limits.cpu_s }
+  end
+  local out = table.pack(child:join(limits.timeout_s))
+  if out[1] == nil then
+    return nil, { kind = "timeout", msg = ("gave no result within %g s"):format(limits.timeout_s) }
+  end
+  if out[1] == false then return nil, classify(out[2], limits) end
+  if out[2] then return true, table.unpack(out, 3, out.n) end
+  local problem = out[3]
+  if type(problem) == "table" and problem.defect then
+    if problem.msg:find("not enough memory", 1, true) then return nil, classify(problem.msg, limits) end
+    return nil, { kind = "raise", msg = problem.msg, traceback = problem.traceback }
+  end
+  if problem.code == "nomem" or problem.code == "limit" then return nil, classify(problem, limits) end
+  return false, problem
+end
+
+return M

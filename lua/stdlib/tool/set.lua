@@ -1,0 +1,253 @@
+--- tool/set.lua: the tools of one rollout, and how a turn's calls are run.
+---
+--- Every call gets exactly one result, in call order. Calls that touch the sandbox run one after another; neighbours
+--- that declare themselves independent run at the same time. A result is one of: text; a tool error the model can read; a
+--- defect of the tool (recorded with its traceback, a short error to the model); an infrastructure error, which ends
+--- the rollout and is never shown to the model as text.
+local async = require "agentbox.async"
+local err = require "agentbox.err"
+local guard = require "agentbox.tool.guard"
+local json = require "agentbox.json"
+local schema = require "agentbox.schema"
+local text = require "agentbox.text"
+local time = require "agentbox.time"
+
+local M = {}
+
+--- What a result may weigh, in code points; tools with tighter rules cut earlier.
+M.MAX_RESULT = 220000
+
+local DEFAULT_TIMEOUT_S, DEFAULT_CPU_S, DEFAULT_MEMORY_MB = 120, 10, 256
+
+---@class agentbox.ToolResult
+---@field name string
+---@field call_id string
+---@field args? table          # nil when the call could not be read
+---@field text string          # for the model
+---@field is_error boolean
+---@field malformed? boolean   # unknown tool or arguments that do not fit
+---@field infra? agentbox.Err  # the sandbox, the engine or the network failed: the rollout is over
+---@field facts table          # exit, cut, oom, timed_out, stop: what the tool said about itself
+---@field error? string
+---@field traceback? string
+---@field t { [1]: number, [2]: number }   # unix seconds
+
+---@class agentbox.ToolSet
+---@field tools agentbox.Tool[]
+local Set = {}
+Set.__index = Set
+
+---@param tools agentbox.Tool[]
+---@return agentbox.ToolSet
+function M.new(tools)
+  local self = setmetatable({ tools = tools, by_name = {}, states = {} }, Set)
+  for _, tool in ipairs(tools) do self.by_name[tool.name] = tool end
+  return self
+end
+
+---@return string[]
+function Set:names()
+  local names = json.array {}
+  for i, tool in ipairs(self.tools) do names[i] = tool.name end
+  return names
+end
+
+--- The schemas as they go over the wire, in order; nil when there are none.
+---@return table?
+function Set:wire()
+  if #self.tools == 0 then return nil end
+  if self._wire then return self._wire end
+  local out = json.array {}
+  for i, tool in ipairs(self.tools) do
+    local fn, entry = json.object {}, json.object {}
+    fn.name, fn.description, fn.parameters = tool.name, tool.description, tool.parameters
+    entry.type, entry["function"] = "function", fn
+    out[i] = entry
+  end
+  self._wire = out
+  return out
+end
+
+--- Where the tools that are not built in came from, for the record.
+---@return table[]
+function Set:origins()
+  local out = {}
+  for _, tool in ipairs(self.tools) do out[#out + 1] = tool.origin end
+  return out
+end
+
+-- ---------------------------------------------------------------- reading a call
+
+local function arguments_of(call)
+  local given = call["function"].arguments
+  if call.parse_error then return nil, call.parse_error end
+  if type(given) == "table" then return given end
+  if given == nil or given == json.null or given:match("^%s*$") then return json.object {} end
+  local value, problem = json.decode(given, { repair = true })
+  if value == nil then return nil, "not valid JSON: " .. problem.msg end
+  if type(value) ~= "table" or json.is_array(value) or value == json.null then
+    return nil, "must be a JSON object"
+  end
+  return value
+end
+
+local function with_defaults(tool, args)
+  for name, prop in pairs(tool.parameters.properties or {}) do
+    if args[name] == nil and type(prop) == "table" and prop.default ~= nil and prop.default ~= json.null then
+      args[name] = prop.default
+    end
+  end
+  return args
+end
+
+local function refuse(result, message)
+  result.text, result.is_error, result.malformed, result.error = "ERROR: " .. message, true, true, message
+  return result
+end
+
+--- Finds the tool and its arguments, or says in one line what is wrong with the call.
+local function read_call(self, call, result)
+  local tool = self.by_name[result.name]
+  if not tool then
+    local names = self:names()
+    local valid = #names > 0 and "available: " .. table.concat(names, ", ") or "no tools are available"
+    refuse(result, ("unknown tool: %s (%s)"):format(result.name, valid))
+    return nil
+  end
+  local args, problem = arguments_of(call)
+  if args then
+    result.args = args
+    args, problem = schema.validate(tool.parameters, args)
+  end
+  if not args then
+    refuse(result, ("invalid arguments for %s: %s"):format(tool.name, problem))
+    return nil
+  end
+  return tool, with_defaults(tool, args)
+end
+
+-- ---------------------------------------------------------------- running a call
+
+local function open_and_run(self, tool, ctx, args)
+  local state
+  if tool.open then
+    local held = self.states[tool]
+    if not held then
+      local value, problem = tool.open(ctx)
+      if value == nil and problem ~= nil then return nil, problem end
+      held = { value = value }
+      self.states[tool] = held
+    end
+    state = held.value
+  end
+  return tool.run(ctx, args, state)
+end
+
+local function tool_error(result, message)
+  result.text, result.is_error, result.error = ("ERROR: %s failed: %s"):format(result.name, message), true, message
+end
+
+local function as_text(value)
+  local kind = type(value)
+  if kind == "string" then return value end
+  if kind == "number" or kind == "boolean" then return tostring(value) end
+  if kind == "table" and not err.is(value) then return json.encode(value) end
+end
+
+--- What run returned: text and facts, or nil and a reason.
+local function take_returned(result, value, extra)
+  if value == nil then
+    if err.is(extra) and err.infra(extra) then
+      result.infra = extra
+      extra = extra.msg
+    end
+    tool_error(result, err.is(extra) and extra.msg or tostring(extra or "no result"))
+    return
+  end
+  local said = as_text(value)
+  if not said then return tool_error(result, "the tool returned a " .. type(value) .. ", not text") end
+  result.facts = type(extra) == "table" and extra or {}
+  result.is_error = result.facts.is_error == true
+  result.text = text.cut(text.scrub(said), M.MAX_RESULT)
+end
+
+local function run_call(self, ctx, call, limit_s)
+  local result = {
+    name = tostring(call["function"].name or ""), call_id = call.id, facts = {}, is_error = false, t = { time.now() },
+  }
+  local tool, args = read_call(self, call, result)
+  if tool then
+    local ok, value, extra = guard.call(open_and_run, {
+      timeout_s = math.min(tool.timeout_s or DEFAULT_TIMEOUT_S, limit_s),
+      cpu_s = tool.cpu_s or DEFAULT_CPU_S, memory_bytes = (tool.memory_mb or DEFAULT_MEMORY_MB) << 20,
+    }, self, tool, ctx, args)
+    if ok then
+      take_returned(result, value, extra)
+    elseif ok == false then -- the tool raised an engine error: its code decides
+      take_returned(result, nil, value)
+    else
+      tool_error(result, value.msg)
+      result.defect, result.traceback = value.kind, value.traceback
+    end
+  end
+  result.text = text.scrub(result.text)
+  result.t[2] = time.now()
+  return result
+end
+
+local function is_independent(self, call)
+  local tool = self.by_name[call["function"].name]
+  return tool ~= nil and tool.independent == true
+end
+
+--- Runs one turn's calls. `limit_s` is the time for all of them together; a call that finds none left is answered as cut
+--- off, so that no call stays unanswered.
+---@async
+---@param ctx agentbox.Ctx
+---@param calls table[]
+---@param limit_s number
+---@return agentbox.ToolResult[]   # one per call, in call order
+function Set:run(ctx, calls, limit_s)
+  local deadline = time.monotonic() + limit_s
+  local results, at = {}, 1
+  local function run_at(i)
+    results[i] = run_call(self, ctx, calls[i], math.max(0.001, deadline - time.monotonic()))
+  end
+  while at <= #calls do
+    local last = at
+    if is_independent(self, calls[at]) then
+      while calls[last + 1] and is_independent(self, calls[last + 1]) do last = last + 1 end
+    end
+    if last == at then
+      run_at(at)
+    else
+      local group = {}
+      for i = at, last do group[#group + 1] = i end
+      async.each(group, run_at, { limit = 16 })
+    end
+    for i = at, last do
+      if results[i].infra then return results end
+    end
+    at = last + 1
+  end
+  return results
+end
+
+--- Closes what the tools opened. Their failures are returned as text for the record, never raised.
+---@async
+---@return string[] problems
+function Set:close()
+  local problems = {}
+  for tool, held in pairs(self.states) do
+    self.states[tool] = nil
+    if tool.close then
+      local ok, problem = guard.call(tool.close, { timeout_s = 10, cpu_s = DEFAULT_CPU_S }, held.value)
+      if not ok then
+        problems[#problems + 1] = ("tool %s: close failed: %s"):format(tool.name, tostring(problem.msg or problem))
+      end
+    end
+  end
+  return problems
+end
+
+return M

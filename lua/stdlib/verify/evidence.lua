@@ -1,0 +1,266 @@
+--- verify/evidence.lua: what a verifier is given. Sandboxes are made when first asked for and closed with the evidence.
+---
+---     pristine()  as seeded, hidden files laid, the reference solution too if there is one: no agent was ever here
+---     sandbox()   as seeded, then the agent's workspace, then the protected and hidden files over it
+---     before()    as seeded
+---     after       the agent's own, with every process of the agent dead
+local err = require "agentbox.err"
+local json = require "agentbox.json"
+local protect = require "agentbox.verify.protect"
+local schema = require "agentbox.schema"
+local sandbox = require "agentbox.sandbox"
+
+local M = {}
+
+---@class agentbox.Evidence
+---@field task agentbox.Task
+---@field spec table                 # the verifier's part of the task
+---@field workspace string
+---@field user? string|integer
+---@field after agentbox.Sandbox
+---@field messages agentbox.Message[]
+---@field tamper agentbox.Tamper     # filled when sandbox() was called
+---@field data any                   # the task's data for verifiers
+---@field params any
+local Evidence = {}
+Evidence.__index = Evidence
+
+--- Results that do not depend on the agent, by task, for the life of the process.
+local known = {}
+
+---@param opts table
+---@return agentbox.Evidence
+function M.new(opts)
+  return setmetatable({
+    task = opts.task, spec = opts.spec, workspace = opts.stage.workspace, user = opts.user, after = opts.after,
+    messages = opts.messages, data = opts.task.data, params = opts.spec.params or opts.task.params,
+    tamper = opts.tamper, _stage = opts.stage, _open = {}, _key = opts.task.hash,
+  }, Evidence)
+end
+
+--- Evidence of the same work with sandboxes of its own, for one part of a composition.
+---@param spec? table
+---@return agentbox.Evidence
+function Evidence:part(spec)
+  return M.new {
+    task = self.task, spec = spec or self.spec, stage = self._stage, user = self.user, after = self.after,
+    messages = self.messages, tamper = self.tamper,
+  }
+end
+
+local function keep(self, sb, problem)
+  if sb then self._open[#self._open + 1] = sb end
+  return sb, problem
+end
+
+--- Does something once per task, whatever the number of rollouts; those who come while it runs wait for it.
+---@async
+---@param name string
+---@param fn fun(): any, any
+---@return any value
+---@return any err
+function Evidence:once(name, fn)
+  local key = table.concat({ self._key, self._stage.spec.image or "", self._stage.spec.backend or "", name }, "\0")
+  local entry = known[key]
+  if not entry then
+    entry = { lock = require("agentbox.async").semaphore(1) }
+    known[key] = entry
+  end
+  local held <close> = entry.lock:acquire() -- luacheck: ignore
+  if entry.value == nil then
+    local value, problem = fn()
+    if value == nil then return nil, problem end
+    entry.value = value
+  end
+  return entry.value
+end
+
+--- The names of the files that are the task's own word on what passes: shipped and hidden ones that match its globs.
+---@return string[]
+function Evidence:trusted_files()
+  local matches = require("agentbox.glob").compile(protect.globs(self.task))
+  local names = {}
+  for name in pairs(self.task.files) do names[name] = matches(name) or nil end
+  for name in pairs(self.task.hidden) do names[name] = true end
+  for name in pairs(self._pristine and self._pristine.files or {}) do names[name] = true end
+  return json.array(schema.names(names))
+end
+
+---@async
+---@return agentbox.Sandbox? sb   # the caller closes it
+---@return agentbox.Err?
+function Evidence:pristine()
+  local sb, problem = self._stage:fresh()
+  if not sb then return nil, problem end
+  for _, tree in ipairs { "solution", "hidden" } do
+    local ok
+    ok, problem = protect.lay(sb, self.workspace, self.task[tree])
+    if not ok then
+      sb:close()
+      return nil, problem
+    end
+  end
+  return sb
+end
+
+---@async
+---@return agentbox.Sandbox?
+---@return agentbox.Err?
+function Evidence:before()
+  if not self._before then
+    local sb, problem = keep(self, self._stage:fresh())
+    if not sb then return nil, problem end
+    self._before = sb
+  end
+  return self._before
+end
+
+local function merge(into, from)
+  for _, kind in ipairs { "changed", "removed", "planted" } do
+    local seen = {}
+    for _, name in ipairs(into[kind]) do seen[name] = true end
+    for _, name in ipairs(from[kind]) do
+      if not seen[name] then table.insert(into[kind], name) end
+    end
+  end
+  into.suspicious = into.suspicious or from.suspicious
+end
+
+--- Only a verifier that runs tests may take away what the agent added; and only when the task has tests of its own.
+local function may_remove(self, pristine)
+  if self.spec.protect then return #self.spec.protect > 0 end
+  if self.spec.type ~= "pytest" and self.spec.type ~= "test" then return false end
+  if next(pristine.files) then return true end
+  for name in pairs(self.task.hidden) do
+    if pristine.matches(name) then return true end
+  end
+  return false
+end
+
+local function lay_over(self, sb, pristine)
+  local tamper, problem = protect.restore(sb, self.workspace, pristine, { remove = may_remove(self, pristine) })
+  if not tamper then return nil, problem end
+  merge(self.tamper, tamper)
+  return protect.lay(sb, self.workspace, self.task.hidden)
+end
+
+--- A copy of the agent's whole sandbox, for tasks whose result lies outside the workspace. The protected files still come
+--- from a sandbox that the agent never saw.
+local function fork_of_agent(self)
+  local clean, problem = self:before()
+  if not clean then return nil, problem end
+  local pristine
+  pristine, problem = protect.remember(clean, self.workspace, protect.globs(self.task))
+  if not pristine then return nil, problem end
+  local sb
+  sb, problem = keep(self, self._stage:fork_of(self.after))
+  if not sb then return nil, problem end
+  return sb, pristine
+end
+
+local function fresh_with_workspace(self)
+  local sb, problem = keep(self, self._stage:fresh())
+  if not sb then return nil, problem end
+  local pristine
+  pristine, problem = protect.remember(sb, self.workspace, protect.globs(self.task))
+  if not pristine then return nil, problem end
+  local ok
+  ok, problem = sandbox.copy_tree(self.after, self.workspace, sb, self.workspace)
+  if not ok then return nil, err.wrap(problem, "copying the workspace to the verifier's sandbox") end
+  return sb, pristine
+end
+
+--- The sandbox to verify in.
+---@async
+---@return agentbox.Sandbox?
+---@return agentbox.Err?
+function Evidence:sandbox()
+  if self._sandbox then return self._sandbox end
+  local make = self.spec.sandbox == "agent" and fork_of_agent or fresh_with_workspace
+  local sb, pristine = make(self)
+  if not sb then return nil, pristine end
+  self._pristine = pristine
+  local ok, problem = lay_over(self, sb, pristine)
+  if not ok then return nil, problem end
+  self._sandbox = sb
+  return sb
+end
+
+--- Records an indicator of tampering that no file shows.
+---@param text string
+function Evidence:suspect(text)
+  self.tamper.suspicious = true
+  self.tamper.notes = self.tamper.notes or {}
+  table.insert(self.tamper.notes, text)
+end
+
+local function tree_of(sb, workspace)
+  local list, problem = sb:list(workspace, { recursive = true })
+  if not list then return nil, problem end
+  local map = {}
+  for _, entry in ipairs(list) do
+    if entry.type == "file" then map[entry.name] = entry end
+  end
+  return map
+end
+
+---@class agentbox.Diff
+---@field added string[]
+---@field changed string[]
+---@field removed string[]
+local Diff = {}
+Diff.__index = Diff
+
+function Diff:__len() return #self.added + #self.changed + #self.removed end
+
+--- Whether every difference lies below a folder.
+---@param prefix string
+---@return boolean
+function Diff:all_under(prefix)
+  for _, kind in ipairs { "added", "changed", "removed" } do
+    for _, name in ipairs(self[kind]) do
+      if name:sub(1, #prefix) ~= prefix then return false end
+    end
+  end
+  return true
+end
+
+--- The files of the workspace that differ from the seeded ones.
+---@async
+---@return agentbox.Diff?
+---@return agentbox.Err?
+function Evidence:diff()
+  local before, problem = self:before()
+  if not before then return nil, problem end
+  local old, new
+  old, problem = tree_of(before, self.workspace)
+  if not old then return nil, problem end
+  new, problem = tree_of(self.after, self.workspace)
+  if not new then return nil, problem end
+  local diff = setmetatable({ added = {}, changed = {}, removed = {} }, Diff)
+  for _, name in ipairs(schema.names(new)) do
+    if not old[name] then
+      table.insert(diff.added, name)
+    else
+      local path = self.workspace .. "/" .. name
+      local a, a_problem = before:read(path)
+      local b, b_problem = self.after:read(path)
+      if not a or not b then return nil, a_problem or b_problem end
+      if a ~= b then table.insert(diff.changed, name) end
+    end
+  end
+  for _, name in ipairs(schema.names(old)) do
+    if not new[name] then table.insert(diff.removed, name) end
+  end
+  return diff
+end
+
+--- Closes what was opened. May be called twice.
+function Evidence:close()
+  for _, sb in ipairs(self._open) do sb:close() end
+  self._open, self._sandbox, self._before = {}, nil, nil
+end
+
+Evidence.__close = Evidence.close
+
+return M

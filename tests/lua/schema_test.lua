@@ -1,0 +1,91 @@
+local json = require "agentbox.json"
+local lu = require "luaunit"
+local schema = require "agentbox.schema"
+
+local M = {}
+
+local RECORD = {
+  name = { "string", required = true }, size = { "integer", default = 3, min = 1 },
+  mode = { "string", enum = { "fast", "slow" } },
+  inner = { "record", fields = { flag = { "boolean" }, deep = { "list", of = { "string" } } } },
+  map = { "map", of = { "number" } }, either = { "string|list" },
+}
+
+local function problem(value)
+  local got, err = schema.check(value, RECORD, { code = "task", where = "t.json" })
+  lu.assertNil(got)
+  lu.assertEquals(err.code, "task")
+  return err.msg
+end
+
+function M.test_defaults_and_nulls()
+  local got = schema.check({ name = "x", inner = { flag = json.null } }, RECORD)
+  lu.assertEquals(got.size, 3)
+  lu.assertNil(got.inner.flag)
+end
+
+function M.test_messages_name_file_field_and_cause()
+  lu.assertEquals(problem { name = json.null }, "t.json: name: is missing")
+  lu.assertStrContains(problem { name = "x", nmae = 1 }, 't.json: nmae: unknown key (did you mean "name"?)')
+  lu.assertEquals(problem { name = 7 }, "t.json: name: must be text, is 7")
+  lu.assertStrContains(problem { name = "x", inner = { deep = { "a", 4 } } }, "inner.deep[1]: must be text, is 4")
+  lu.assertStrContains(problem { name = "x", map = { k = "v" } }, 'map.k: must be a number, is the text "v"')
+  lu.assertStrContains(problem { name = "x", size = 0 }, "size: must be at least 1, is 0")
+  lu.assertStrContains(problem { name = "x", mode = "fats" }, 'must be one of fast, slow, is the text "fats" (did you mean "fast"?)')
+  lu.assertStrContains(problem { name = "x", either = 1 }, "must be text or a list, is 1")
+  lu.assertStrContains(problem { name = "x", inner = { 1, 2 } }, "inner: must be a map, is a list")
+end
+
+function M.test_numbers_as_text_are_numbers()
+  lu.assertEquals(schema.check({ name = "x", size = "7" }, RECORD).size, 7)
+  lu.assertStrContains(problem { name = "x", size = "seven" }, "whole number")
+end
+
+function M.test_options_raise_at_the_caller()
+  local ok, msg = pcall(function() schema.options({ nam = 1 }, RECORD, "f") end)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(msg), "f: nam: unknown key")
+end
+
+local TOOL = {
+  type = "object", required = { "path" }, additionalProperties = false,
+  properties = {
+    path = { type = "string" }, n = { type = "integer" }, x = { type = "number" }, ok = { type = "boolean" },
+    kind = { enum = { "a", "b" } }, list = { type = "array", items = { type = "string" } },
+  },
+}
+
+local function args(text) return schema.validate(TOOL, assert(json.decode(text))) end
+
+function M.test_arguments_keep_their_types()
+  local got = args '{"path":"a","n":3,"ok":true,"x":1.5,"list":["q"]}'
+  lu.assertEquals(math.type(got.n), "integer")
+  lu.assertIsTrue(got.ok)
+  lu.assertEquals(got.list[1], "q")
+end
+
+function M.test_what_models_misspell_is_coerced()
+  local got = args '{"path":"a","n":"3","ok":"false","x":"2.5"}'
+  lu.assertEquals(got.n, 3)
+  lu.assertIsFalse(got.ok)
+  lu.assertEquals(got.x, 2.5)
+  lu.assertEquals(math.type(args('{"path":"a","n":3.0}').n), "integer")
+  lu.assertNil(args('{"path":"a","n":null}').n)
+end
+
+function M.test_argument_errors_name_the_field()
+  local function wrong(text)
+    local got, why = args(text)
+    lu.assertNil(got)
+    return why
+  end
+  lu.assertEquals(wrong "{}", "path: required argument is missing")
+  lu.assertEquals(wrong '{"path":5}', "path: must be string, is 5")
+  lu.assertEquals(wrong '{"path":null}', "path: must be string, is null")
+  lu.assertStrContains(wrong '{"path":"a","pth":1}', 'pth: unknown argument (did you mean "path"?); valid: ')
+  lu.assertStrContains(wrong '{"path":"a","kind":"c"}', "kind: must be one of a, b")
+  lu.assertStrContains(wrong '{"path":"a","list":["q",1]}', "list[1]: must be string")
+  lu.assertStrContains(wrong '{"path":"a","n":1.5}', "n: must be integer")
+end
+
+return M
