@@ -248,7 +248,7 @@ end
 --- `out` ends in `.jsonl`: lines (for `art` one group a line, where unscored rollouts are exceptions); ends in `/` or is
 --- a folder: a document for each; otherwise one document for the one trajectory there is. Nothing is half written.
 ---
---- Raises on nothing. Returns nil, err: `badarg` for an unknown format or option, or a loss under `strict`; `noent`,
+--- Raises on nothing. Returns nil, err: `badarg` for an unknown format or option, or a loss under `strict`; `notfound`,
 --- `parse`, `io`, `full` from the files.
 ---@async
 ---@nodiscard

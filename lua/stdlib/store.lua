@@ -107,7 +107,7 @@ end
 
 --- Opens the store of a run, making or continuing its folder; a torn last line is cut.
 ---
---- Returns nil, err if the folder cannot be written (`perm`, `io`, `full`) or another process writes the same run (`busy`).
+--- Returns nil, err if the folder cannot be written (`denied`, `io`, `full`) or another process writes the same run (`busy`).
 ---@async
 ---@nodiscard
 ---@param dir string

@@ -4,6 +4,7 @@
 ---     print(t.final_status, t.reward)                    -- reward is nil when unscored
 ---     for call in t:calls { trainable = true } do print(call.tokens and #call.tokens.out) end
 local body = require "agentbox.record.body"
+local err = require "agentbox.err"
 local json = require "agentbox.json"
 local tokens = require "agentbox.record.tokens"
 
@@ -119,7 +120,7 @@ local function read_blob(self, hash)
   local bytes = self._from.blobs and self._from.blobs[hash]
   if bytes then return bytes end
   if self._from.read_blob then return self._from.read_blob(hash) end
-  return nil, { code = "noent", msg = "no file for " .. hash }
+  return nil, err.new("notfound", "no file for " .. hash)
 end
 
 --- The body of a request or response, byte for byte (secrets replaced).
@@ -143,7 +144,7 @@ function Traj:artifact(path)
   for _, entry in ipairs(value_of(self.line.artifacts) or {}) do
     if entry.path == path and entry.hash then return read_blob(self, entry.hash) end
   end
-  return nil, { code = "noent", msg = "no artifact " .. path }
+  return nil, err.new("notfound", "no artifact " .. path)
 end
 
 --- The text of a message: "" for a null content; the text parts of a content list, joined.
@@ -163,7 +164,7 @@ end
 --- Reads one trajectory: a record file, a run folder or an AgentBox JSON. Where there are several, name one:
 --- `PATH#ID`.
 ---
---- Returns nil, err if there is none or more than one, or it is damaged: `noent`, `parse`, `exists`.
+--- Returns nil, err if there is none or more than one, or it is damaged: `notfound`, `parse`, `exists`.
 ---@async
 ---@nodiscard
 ---@param path string

@@ -328,7 +328,7 @@ function M.test_artifacts_are_bytes()
   lu.assertEquals(t.line.artifacts[1].path, "a\u{FFFD}b")
   local none, err = t:artifact "nope"
   lu.assertNil(none)
-  lu.assertEquals(err.code, "noent")
+  lu.assertEquals(err.code, "notfound")
 end
 
 function M.test_the_sum_of_a_line()

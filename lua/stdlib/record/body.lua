@@ -7,6 +7,7 @@
 ---
 --- A body is named by the SHA-256 of its bytes. A small one stands in the line (`body`); a large one, and one that
 --- is not a single line of JSON, is a file: `blobs/ab/abcd...`.
+local err = require "agentbox.err"
 local hash = require "agentbox.sys.hash"
 local json = require "agentbox.json"
 local utf = require "agentbox.text"
@@ -119,7 +120,7 @@ end
 
 --- The bytes of a recorded request or response.
 ---
---- Returns nil, err if a file is missing or the bytes do not have the recorded hash: `noent`, `parse`.
+--- Returns nil, err if a file is missing or the bytes do not have the recorded hash: `notfound`, `parse`.
 ---@param line table                      # the record
 ---@param call table                      # one of its calls
 ---@param which "request"|"response"
@@ -129,7 +130,7 @@ end
 function M.bytes(line, call, which, read_blob)
   local entry = call[which]
   if not entry or entry == json.null then
-    return nil, { code = "noent", msg = ("call %d has no recorded %s"):format(call.i, which) }
+    return nil, err.new("notfound", ("call %d has no recorded %s"):format(call.i, which))
   end
   local text
   if entry.body then
@@ -139,12 +140,12 @@ function M.bytes(line, call, which, read_blob)
       messages = M.messages_text(line.nodes, call.leaf), tools = line.tools and text_of(line.tools),
     })
   else
-    local blob, err = read_blob(entry.hash)
-    if not blob then return nil, err end
+    local blob, problem = read_blob(entry.hash)
+    if not blob then return nil, problem end
     text = blob
   end
   if M.hash(text) ~= entry.hash then
-    return nil, { code = "parse", msg = ("the %s of call %d does not have its recorded hash"):format(which, call.i) }
+    return nil, err.new("parse", ("the %s of call %d does not have its recorded hash"):format(which, call.i))
   end
   return text
 end

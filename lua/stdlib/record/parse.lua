@@ -1,5 +1,6 @@
 --- Reads a line back: the engine's own part becomes tables; what came from models, tools and tasks stays JSON text
 --- until somebody asks, so that a line with megabytes of log-probs is cheap to open.
+local err = require "agentbox.err"
 local json = require "agentbox.json"
 local line_of = require "agentbox.record.line"
 
@@ -17,7 +18,7 @@ local PLANES = { raw = { "prompt", "out", "lp" } }
 local LISTS = { "nodes", "calls", "tool_runs" }
 
 local function bad(msg)
-  return nil, { code = "parse", msg = msg }
+  return nil, err.new("parse", msg)
 end
 
 --- Decodes the JSON text of a record.
@@ -28,8 +29,8 @@ end
 ---@return table? line
 ---@return agentbox.Err? err
 function M.parse(text)
-  local line, err = json.decode(text, FOREIGN)
-  if line == nil then return nil, err end
+  local line, problem = json.decode(text, FOREIGN)
+  if line == nil then return nil, problem end
   if not json.is_object(line) then return bad "not a JSON object" end
   if line.schema ~= line_of.SCHEMA then
     return bad(("schema %s, expected %s"):format(tostring(line.schema), line_of.SCHEMA))

@@ -1,5 +1,6 @@
 --- Makes any Lua value fit for the record: a scorer may hand over NaN, a function, a table that holds itself
 --- or bytes that are no text, and the row must be written all the same, with a note of what was replaced.
+local err = require "agentbox.err"
 local json = require "agentbox.json"
 local secret = require "agentbox.secret"
 local text = require "agentbox.text"
@@ -77,9 +78,8 @@ function walk(value, where, notes, open)
   local special = json.type(value)
   if special == "raw" or special == "number" then return value end
   if kind == "table" then
-    local meta = getmetatable(value)
-    if type(meta) == "table" and meta.__name == "agentbox.err" then
-      return table_of({ code = value.code, msg = value.msg, op = value.op }, where, notes, open)
+    if err.is(value) then
+      return table_of({ code = value.code, msg = value.msg, op = value.op, sys = value.sys }, where, notes, open)
     end
     return table_of(value, where, notes, open)
   end

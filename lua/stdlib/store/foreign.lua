@@ -1,5 +1,6 @@
 --- Reads AgentBox's trajectory JSON (agentbox-rl 0.2.1, and what this engine writes in that form) as a record, as far
 --- as it carries the information: there are no requests, no token planes and no failed calls in it.
+local err = require "agentbox.err"
 local json = require "agentbox.json"
 local line_of = require "agentbox.record.line"
 local traj = require "agentbox.traj"
@@ -193,10 +194,10 @@ end
 ---@return agentbox.Traj?
 ---@return agentbox.Err? err
 function M.read(text)
-  local doc, err = json.decode(text)
-  if doc == nil then return nil, err end
+  local doc, damage = json.decode(text)
+  if doc == nil then return nil, damage end
   local problem = problem_of(doc)
-  if problem then return nil, { code = "parse", msg = problem } end
+  if problem then return nil, err.new("parse", problem) end
   return traj.new(line_from(doc))
 end
 

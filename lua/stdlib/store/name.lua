@@ -10,7 +10,7 @@ local M = { MAX_BYTES = 100 }
 ---@return string
 function M.safe(id)
   local name = id:gsub("[^%w._-]", "_")
-  if name:find "^[.-]" then name = "_" .. name end
+  if name == "" or name:find "^[.-]" then name = "_" .. name end
   if name == id and name ~= "" and #name <= M.MAX_BYTES then return name end
   return name:sub(1, M.MAX_BYTES - 9) .. "-" .. hash.sha256(id):sub(1, 8)
 end

@@ -118,23 +118,28 @@ end
 local function files_of(path)
   local stat, problem = fs.stat(path)
   if not stat then return nil, err.wrap(problem, path) end
-  if stat.type ~= "dir" then
+  if stat.type ~= "dir" and stat.type ~= "file" then
+    return nil, err.new("invalid", ("%s is a %s, not a file or folder"):format(path, stat.type))
+  end
+  if stat.type == "file" then
     return { { path = path, open = path:find "%.jsonl$" and lines_of or document_of } }
   end
   local files = {}
   local ok, bad = add_folder((path:gsub("(.)/+$", "%1")), files)
   if not ok then return nil, bad end
-  if #files == 0 then return nil, err.new("noent", path .. ": no trajectories in this folder") end
+  if #files == 0 then return nil, err.new("notfound", path .. ": no trajectories in this folder") end
   return files
 end
 
---- Iterates over every trajectory below a path, in the order written; damage raises its error.
----@async
----@param path string
----@return fun(): agentbox.Traj?
-function M.each(path)
-  local files, problem = files_of(path)
-  if not files then error(problem, 0) end
+-- `PATH#ID` as path and id; a path that is there as it stands has no id.
+local function selected(path)
+  if fs.stat(path) then return path, nil end
+  local base, id = path:match "^(.*)#([^#]*)$"
+  return base or path, id
+end
+
+-- An iterator over the trajectories of files: the next one, nil at the end, or nil and the damage.
+local function reader(files, id)
   local i, next_line = 0, nil
   return function()
     while true do
@@ -143,19 +148,41 @@ function M.each(path)
         if not files[i] then return nil end
         local bad
         next_line, bad = files[i].open(files[i].path)
-        if not next_line then error(bad, 0) end
+        if not next_line then return nil, bad end
       end
       local t, bad = next_line()
-      if bad then error(bad, 0) end
-      if t then return t end
-      next_line = nil
+      if bad then return nil, bad end
+      if not t then next_line = nil
+      elseif id == nil or t.id == id or t.run_id == id then return t end
     end
+  end
+end
+
+local function open(path)
+  local base, id = selected(path)
+  local files, problem = files_of(base)
+  if not files then return nil, problem end
+  return reader(files, id)
+end
+
+--- Iterates over every trajectory below a path, in the order written; damage raises its error. `PATH#ID` selects
+--- by id or run id.
+---@async
+---@param path string
+---@return fun(): agentbox.Traj?
+function M.each(path)
+  local next_one, problem = open(path)
+  if not next_one then error(problem, 0) end
+  return function()
+    local t, bad = next_one()
+    if bad then error(bad, 0) end
+    return t
   end
 end
 
 --- Calls `fn` with every trajectory below a path, until it returns false.
 ---
---- Returns nil, err when something cannot be read: `noent`, `parse`, `io`, `perm`.
+--- Returns nil, err when something cannot be read: `notfound`, `parse`, `io`, `denied`.
 ---@async
 ---@nodiscard
 ---@param path string
@@ -163,39 +190,27 @@ end
 ---@return boolean? ok
 ---@return agentbox.Err? err
 function M.visit(path, fn)
-  local files, problem = files_of(path)
-  if not files then return nil, problem end
-  for _, file in ipairs(files) do
-    local next_line, bad = file.open(file.path)
-    if not next_line then return nil, bad end
-    while true do
-      local t, damage = next_line()
-      if damage then return nil, damage end
-      if not t then break end
-      if fn(t) == false then return true end
-    end
+  local next_one, problem = open(path)
+  if not next_one then return nil, problem end
+  while true do
+    local t, bad = next_one()
+    if bad then return nil, bad end
+    if not t or fn(t) == false then return true end
   end
-  return true
 end
 
---- The one trajectory at a path; `PATH#ID` picks one of several, by id or run id.
+--- The one trajectory at a path; `PATH#ID` picks one of several.
 ---@async
 ---@nodiscard
 ---@param path string
 ---@return agentbox.Traj?
 ---@return agentbox.Err? err
 function M.one(path)
-  local base, id = path, nil
-  if not fs.stat(path) and path:find("#", 1, true) then base, id = path:match "^(.*)#([^#]*)$" end
   local found, n = nil, 0
-  local ok, problem = M.visit(base, function(t)
-    if id == nil or t.id == id or t.run_id == id then found, n = found or t, n + 1 end
-  end)
+  local ok, problem = M.visit(path, function(t) found, n = found or t, n + 1 end)
   if not ok then return nil, problem end
-  if n == 0 then return nil, err.new("noent", ("%s: no trajectory %s"):format(base, id or "in this file")) end
-  if n > 1 then
-    return nil, err.new("exists", ("%s holds %d trajectories; name one: %s#ID"):format(base, n, base))
-  end
+  if n == 0 then return nil, err.new("notfound", path .. ": no such trajectory") end
+  if n > 1 then return nil, err.new("exists", ("%s holds %d trajectories; name one: %s#ID"):format(path, n, path)) end
   return found
 end
 
