@@ -209,6 +209,9 @@ function Recorder:_answer(call, response, thread)
   end
   call.usage = usage_of(response.usage)
   if response.repaired then call.repaired = true end
+  if response.notes and #response.notes > 0 then
+    call.notes = self:_raw(table.move(response.notes, 1, #response.notes, 1, {}), "notes")
+  end
 end
 
 -- The ordinal of the assistant turn that a tool run belongs to, and that turn's node.
@@ -291,10 +294,10 @@ function Recorder:event(level, message)
   self._logs[#self._logs + 1] = entry
 end
 
---- Sets the Lua modules that took part: name, origin and hash of each.
----@param list table[]
+--- Names Lua files that took part and that `require` did not load (a tool given by its path).
+---@param list { name: string, from: string, sha256?: string }[]
 function Recorder:modules(list)
-  self._modules = self:_raw(list, "modules")
+  self._modules = list
 end
 
 --- Ends the record. A broken invariant is a bug of the engine: the line is made all the same, with the violations

@@ -313,6 +313,16 @@ function M.test_secrets_are_replaced_everywhere_and_words_are_not()
   lu.assertEquals(errors_of(t), {})
 end
 
+function M.test_the_modules_that_took_part()
+  local ro = made.new()
+  ro.rec:modules { { name = "gdb", from = "lab/gdb.lua", sha256 = ("ab"):rep(32) } }
+  local list = ro:finish().line.modules:decode()
+  lu.assertEquals({ list[1].name, list[1].from }, { "agentbox", "builtin" })
+  lu.assertStrMatches(list[1].hash, "sha256:" .. ("%x"):rep(64))
+  lu.assertEquals({ list[#list].name, list[#list].hash }, { "gdb", "sha256:" .. ("ab"):rep(32) })
+  lu.assertEquals(made.new():finish().line.modules:decode()[1].hash, list[1].hash)
+end
+
 function M.test_logs_are_capped()
   local ro = made.new()
   for i = 1, 1100 do ro.rec:event("info", ("x"):rep(5000) .. i) end

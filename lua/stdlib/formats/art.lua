@@ -18,7 +18,7 @@ local M = {
   extension = ".json",
   layout = { indent = 2, ascii = true },
   never = { "times, exit codes and errors of tools", "the verifier's report beyond its capped output", "calls of judges" },
-  options = { form = { "messages", "exchanges" }, group = "boolean" },
+  options = { form = { "messages", "exchanges" } },
 }
 
 -- What openai.types.chat.chat_completion.Choice accepts.
@@ -110,7 +110,7 @@ local function add_tokens(t, call, out, response)
   return true
 end
 
--- The engine may have had to rewrite ids or arguments to be able to go on; then the history as it was sent counts.
+-- The engine may have had to rewrite ids or arguments to be able to go on; a choice holds what was sampled.
 local function same_calls(a, b)
   local left, right = choice.plain(a.tool_calls) or {}, choice.plain(b.tool_calls) or {}
   if #left ~= #right then return false end
@@ -136,13 +136,24 @@ local function choice_of(t, step, call, lost)
     for key, value in pairs(found) do
       if out[key] == nil then out[key] = value end
     end
-    if type(found.message) == "table" and same_calls(found.message, message) then message = found.message end
+    if type(found.message) == "table" then message = found.message end
+    if not same_calls(message, step.message) then lost("call %d: the history went on with repaired tool calls", call.i) end
   else
     lost("call %d has no recorded response: its choice is made from the message", call.i)
   end
   if out.logprobs == nil then out.logprobs = json.null end
   out.message = message
   if not add_tokens(t, call, out, response) then lost("call %d has no token ids from the server", call.i) end
+  return out
+end
+
+-- Templates and servers look at the content of every message.
+local function with_content(message)
+  if message.content ~= nil then return message end
+  local out = json.object {}
+  out.role = message.role
+  out.content = json.null
+  for key, value in pairs(message) do out[key] = value end
   return out
 end
 
@@ -155,7 +166,7 @@ local function history_of(t, leaf, trained, lost)
       trained[step.index] = true
       item = choice_of(t, step, call, lost)
     end
-    out[i] = item or step.message
+    out[i] = item or with_content(step.message)
   end
   return out
 end

@@ -1,6 +1,7 @@
 --- Puts the finished line together, in the order that docs/trajectories.md lists its members.
 local artifacts = require "agentbox.record.artifacts"
 local json = require "agentbox.json"
+local modules = require "agentbox.record.modules"
 local outcome = require "agentbox.outcome"
 local plain = require "agentbox.record.plain"
 local secret = require "agentbox.secret"
@@ -205,7 +206,7 @@ function M.build(rec, result)
   line.metadata = rec:_raw(result.metadata, "metadata")
   line.notes = rec._extra
   line.artifacts = artifacts.keep(result.artifacts, rec._blobs)
-  line.modules = rec._modules
+  line.modules = rec:_raw(modules.list(rec._modules), "modules")
   line.logs = json.array(rec._logs)
   line.logs_dropped = rec._dropped > 0 and rec._dropped or nil
   line.error = plain.text(result.error) or json.null
