@@ -38,6 +38,7 @@ local function names_of(list)
 end
 
 local function fail(status, line, next_step)
+  io.stdout:flush()
   io.stderr:write("agentbox: ", line, "\n")
   if next_step then io.stderr:write(next_step, "\n") end
   return status
@@ -74,18 +75,19 @@ local function module_of(name)
   return "agentbox.cli." .. name:gsub("%-", "_")
 end
 
--- A command that does not exist is the user's mistake; one that does not load is its author's.
-local function load_command(name)
-  if name:match "^[%w][%w%-]*$" then
-    local module = module_of(name)
-    local ok, command = pcall(require, module)
-    if ok and type(command) == "table" then return command end
-    if not ok and not tostring(command):find("module '" .. module .. "' not found", 1, true) then
-      error(command, 0)
-    end
+local function module_exists(module)
+  local loader = require "agentbox.loader"
+  if loader.builtin_source(module) then return true end
+  for _, dir in ipairs(loader.overlays()) do
+    if require "agentbox.sys.fs".stat(("%s/%s.lua"):format(dir, (module:gsub("%.", "/")))) then return true end
   end
-  local hint = suggest.hint(name, names_of(M.commands))
-  return nil, ("unknown command '%s'%s"):format(name, hint)
+  return false
+end
+
+local function load_command(name)
+  local module = module_of(name)
+  if name:match "^%w[%w%-]*$" and module_exists(module) then return require(module) end
+  return nil, ("unknown command '%s'%s"):format(name, suggest.hint(name, names_of(M.commands)))
 end
 
 -- Walks into groups: `agentbox traj show`.
@@ -206,10 +208,13 @@ local function dispatch(argv)
   return run_command(argv, root)
 end
 
--- An error value that somebody raised is reported like one that was returned; anything else is a defect.
+-- An error value that somebody raised is reported like one that was returned. Anything else is a defect: of the
+-- lab when its code is innermost, else ours.
 local function on_raise(err)
   if type(err) == "table" and err.code then return err end
-  return { defect = debug.traceback(tostring(err), 2) }
+  local traces = require "agentbox.cli._trace"
+  if traces.is_foreign(2) or tostring(err):find "^error loading module" then return { code = "defect", msg = traces.text(err) } end
+  return { bug = debug.traceback(tostring(err), 2) }
 end
 
 ---Runs the command line; called in the main fiber.
@@ -218,8 +223,8 @@ end
 function M.main(argv)
   local ok, status = xpcall(dispatch, on_raise, argv)
   if ok then return status end
-  if not status.defect then return M.report(status) end
-  return fail(M.status.bug, status.defect, "This is a bug in agentbox; please report the lines above.")
+  if not status.bug then return M.report(status) end
+  return fail(M.status.bug, status.bug, "This is a bug in agentbox; please report the lines above.")
 end
 
 return M

@@ -60,7 +60,13 @@ end
 local function from_environment(self, setting)
   for _, name in ipairs(setting.env or {}) do
     local value = self._env(name)
-    if value and value ~= "" then return value, "environment " .. name end
+    if value and value ~= "" then
+      local converted, problem = file_.convert(value, kind_of(setting.key))
+      if problem then
+        return nil, nil, { code = "config", msg = ("the environment variable %s %s"):format(name, problem) }
+      end
+      return converted, "environment " .. name
+    end
   end
 end
 
@@ -71,9 +77,8 @@ local function lookup(self, setting, flags, task)
   end
   local of_task = setting.task and task and dig(task, setting.task)
   if of_task ~= nil then return of_task, "task " .. setting.task end
-  local value, origin = from_environment(self, setting)
-  if value ~= nil then return value, origin end
-  local err
+  local value, origin, err = from_environment(self, setting)
+  if value ~= nil or err then return value, origin, err end
   value, err = self:get(setting.key)
   if err then return nil, nil, err end
   if value ~= nil then return value, "file " .. self.path end

@@ -52,6 +52,13 @@ function M.test_each_origin_beats_the_next()
   lu.assertEquals({ c:value "agent.max_steps" }, { 2, "flag --max-steps" })
 end
 
+function M.test_the_environment_is_converted()
+  lu.assertEquals({ resolved { AGENTBOX_SEED = "7" }:value "run.seed" }, { 7, "environment AGENTBOX_SEED" })
+  local c, err = assert(load { AGENTBOX_SEED = "x" }):resolve()
+  lu.assertNil(c)
+  lu.assertEquals(err.msg, "the environment variable AGENTBOX_SEED must be a whole number, not 'x'")
+end
+
 function M.test_sections_nest()
   put("agentbox.yaml", "sandbox: { image: lab, limits: { memory_mb: 64 } }\n")
   local sandbox = resolved({}, {}, { limits = { cpu_count = 2 } }):section "sandbox"

@@ -32,8 +32,93 @@ local M = {
   epilog = "Exit status: 0 solved, 1 not solved, 2 bad usage or input, 3 infrastructure failed, 130 interrupted.",
 }
 
+local infra = { sandbox = true, model_server = true, engine = true, verifier = true }
+
+local function status_of(t)
+  if t.final_status == "success" then return 0 end
+  if t.stop_reason == "user_cancel" or t.stop_reason == "shutdown" then return 130 end
+  if t.failure_class == "task" then return 2 end
+  return t.final_status == "error" and infra[t.failure_class] and 3 or 1
+end
+
+local function report(args, t, stored)
+  local out = require "agentbox.cli._out"
+  if args.json then
+    io.stdout:write(require "agentbox.json".encode {
+      task_id = t.task_id, run_id = t.run_id, id = t.id, status = t.final_status, scored = t.scored, reward = t.reward,
+      stop_reason = t.stop_reason, failure_class = t.failure_class, steps = t.metrics.steps or 0, error = t.error,
+      saved = stored and stored.json, run_dir = stored and stored.run_dir,
+    }, "\n")
+  else
+    io.stdout:write(("status=%s reward=%s steps=%d\n"):format(t.final_status, out.number(t.reward), t.metrics.steps or 0))
+    if stored then io.stdout:write("saved ", stored.json, "\n") end
+  end
+  if t.error then io.stderr:write("agentbox: run: ", out.line(tostring(t.error)), "\n") end
+end
+
+-- Saves whatever the rollout ends as, also when it is interrupted: then the fiber is being unwound, and this runs in
+-- the rollout's closing handler.
+local function saver(result, args)
+  return function(t)
+    if not result.store then return end
+    result.stored, result.err = result.store:append(t)
+    if t.stop_reason == "user_cancel" or t.stop_reason == "shutdown" then
+      io.stderr:write "agentbox: run: interrupted; the sandbox is gone, what was recorded is saved\n"
+      report(args, t, result.stored)
+    end
+  end
+end
+
+local function options(config, args, task, model)
+  local parts = require "agentbox.cli._run"
+  local agent, err = parts.agent(config, args)
+  if not agent then return nil, err end
+  return {
+    task = task, model = model, agent = agent, sandbox = parts.sandbox(config),
+    verifier = config:value "run.verifier", seed = config:value "run.seed", run_id = require "agentbox.sys.rand".uuid4(),
+  }
+end
+
+local function say(text)
+  if require "agentbox.sys.os".isatty(2) then io.stderr:write("agentbox: ", text, "\n") end
+end
+
+local function close_store(place)
+  if place.store then place.store:close() end
+end
+
+-- The input is checked first, so that a wrong one leaves no folder; the folder is opened next, so that a rollout that
+-- cannot be saved does not start. An interrupted rollout is closed, and saved, before its folder.
+local function rollout(opts, config, args)
+  local result = setmetatable({}, { __close = close_store })
+  local place <close> = result -- luacheck: ignore
+  opts.on_end = saver(result, args)
+  local ro <close>, err = require "agentbox.rollout".start(opts)
+  if not ro then return nil, err end
+  result.store, err = require "agentbox.store".open(config:value "run.out", { run_id = opts.run_id })
+  if not result.store then return nil, err end
+  local t = ro:finish()
+  if result.err then return nil, result.err end
+  report(args, t, result.stored)
+  return status_of(t)
+end
+
 function M.run(args)
-  return require "agentbox.cli._run".run(args)
+  local parts = require "agentbox.cli._run"
+  local task, err = require "agentbox.task".load(args.task)
+  if not task then return nil, err end
+  local config
+  config, err = parts.config(args, task)
+  if not config then return nil, err end
+  local model
+  model, err = parts.model(config)
+  if not model then return nil, err end
+  local _ <close> = model
+  local opts
+  opts, err = options(config, args, task, model)
+  if not opts then return nil, err end
+  say(("running %s with %s"):format(require "agentbox.cli._out".line(task.task_id), model.name))
+  return rollout(opts, config, args)
 end
 
 return M

@@ -16,7 +16,7 @@ local endpoint = {
 
 local model = {
   model = "string", base_url = "string", base_urls = "list", api_key = "secret", temperature = "number",
-  top_p = "number", max_tokens = "integer", seed = "integer", timeout_s = "number", stream = "boolean",
+  top_p = "number", max_tokens = "integer", seed = "any", timeout_s = "number", stream = "boolean",
   tokens = "string", limit = "integer", extra_headers = "map", extra_body = "map",
 }
 

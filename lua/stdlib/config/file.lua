@@ -201,18 +201,21 @@ local function expand_text(file, path, text, env)
   return table.concat(out) .. text:sub(from)
 end
 
-local function coerce(file, path, value, kind)
-  if type(kind) ~= "string" or type(value) ~= "string" then return value end
-  local out = value
-  if kind == "number" then out = tonumber(value)
-  elseif kind == "integer" then out = math.tointeger(tonumber(value) or 0.5)
+---A text as a value of the kind that a field has; nil and what it must be otherwise.
+---@param text string
+---@param kind any
+---@return any value
+---@return string? problem
+function M.convert(text, kind)
+  local out = text
+  if kind == "number" then out = tonumber(text)
+  elseif kind == "integer" then out = math.tointeger(tonumber(text) or 0.5)
   elseif kind == "boolean" then
-    if value == "true" then return true end
-    if value == "false" then return false end
+    if text == "true" or text == "false" then return text == "true" end
     out = nil
   end
-  if out == nil then return at(file, path, ("must be %s, not '%s'"):format(article[kind], value)) end
-  return out
+  if out ~= nil then return out end
+  return nil, ("must be %s, not '%s'"):format(article[kind], text)
 end
 
 local function kind_below(kind, key)
@@ -234,7 +237,9 @@ function M.expand(file, path, value, kind, env)
   if type(value) == "string" then
     local out, err = expand_text(file, path, value, env)
     if not out then return nil, err end
-    return coerce(file, path, out, kind)
+    local converted, problem = M.convert(out, kind)
+    if problem then return at(file, path, problem) end
+    return converted
   elseif type(value) == "number" and (kind == "string" or kind == "secret") then
     return tostring(value)
   elseif type(value) ~= "table" then

@@ -1,0 +1,126 @@
+--- From flags, task, environment and configuration to a rollout's options.
+local M = {}
+
+local function usage(msg)
+  return nil, { code = "usage", msg = "run: " .. msg }
+end
+
+local function is_set(origin)
+  return origin ~= "default" and origin:sub(1, 5) ~= "task "
+end
+
+-- The values of a section that somebody chose; the task's own are left to the task.
+local function chosen(config, section)
+  local out = {}
+  for _, row in ipairs(config:list()) do
+    local group, rest = row.key:match "^(%w+)%.(.+)$"
+    if group == section and row.value ~= nil and is_set(row.origin) then
+      local limit = rest:match "^limits%.(.+)$"
+      if limit then
+        out.limits = out.limits or {}
+        out.limits[limit] = row.value
+      else
+        out[rest] = row.value
+      end
+    end
+  end
+  return out
+end
+
+local modes = { structured = true, shell = true, custom = true }
+
+local function tools_of(value)
+  if type(value) ~= "string" or modes[value] then return value end
+  local names = {}
+  for name in value:gmatch "[^,%s]+" do names[#names + 1] = name end
+  return names
+end
+
+---The agent's settings, with the tool files of the configuration and of --tool.
+---@param config agentbox.Config
+---@param args table
+---@return table? agent
+---@return table? err
+function M.agent(config, args)
+  local agent = chosen(config, "agent")
+  agent.tools = tools_of(agent.tools)
+  local files, err = config:paths "tools"
+  if not files then return nil, err end
+  table.move(args.tool, 1, #args.tool, #files + 1, files)
+  if #files > 0 then agent.custom_tools = files end
+  return agent
+end
+
+---@param config agentbox.Config
+---@return table
+function M.sandbox(config)
+  return chosen(config, "sandbox")
+end
+
+local function scripted(path)
+  local turns, err
+  if path:find "%.lua$" then
+    local chunk, msg = loadfile(path, "t")
+    if not chunk then return usage(msg) end
+    turns = chunk()
+  else
+    local text
+    text, err = require "agentbox.sys.fs".read(path, 64 << 20)
+    if not text then return usage(("cannot read the script %s: %s"):format(path, err.msg)) end
+    turns, err = require "agentbox.json".decode(text)
+    if err then return usage(("%s: %s"):format(path, err.msg)) end
+  end
+  if type(turns) ~= "table" then return usage(path .. ": a list of turns is expected") end
+  return require "agentbox.model".scripted(turns)
+end
+
+local function served(config)
+  local section = config:section "model"
+  local url = section.base_urls and section.base_urls[1] or section.base_url
+  if url and not url:find "^https?://" then
+    return usage(("the base URL must begin with http:// or https://, not '%s'"):format(url))
+  end
+  local _, origin = config:value "model.base_url"
+  return require "agentbox.model".open {
+    model = section.model, base_url = section.base_url,
+    base_urls = not origin:find "^flag" and section.base_urls or nil,
+    api_key = section.api_key, timeout_s = section.timeout_s, stream = section.stream, tokens = section.tokens,
+    limit = section.limit, extra_headers = section.extra_headers, extra_body = section.extra_body,
+    sampling = {
+      temperature = section.temperature, top_p = section.top_p, max_tokens = section.max_tokens,
+      seed = section.seed or config:value "run.seed",
+    },
+  }
+end
+
+---The model that --model names: a server's model, mock, scripted:FILE or replay:TRAJ.
+---@async
+---@param config agentbox.Config
+---@return agentbox.Model?
+---@return table? err
+function M.model(config)
+  local name = config:value "model.model"
+  local kind, rest = name:match "^(%a+):(.+)$"
+  if name == "mock" then
+    return require "agentbox.model".scripted { name = "mock", "I am a mock; I answer once and change nothing." }
+  elseif kind == "scripted" then
+    return scripted(rest)
+  elseif kind == "replay" then
+    return require "agentbox.model".replay { traj = rest }
+  end
+  return served(config)
+end
+
+---Reads the configuration and fixes every setting for this task.
+---@async
+---@param args table
+---@param task? agentbox.Task
+---@return agentbox.Config?
+---@return table? err
+function M.config(args, task)
+  local config, err = require "agentbox.config".load()
+  if not config then return nil, err end
+  return config:resolve(args, task)
+end
+
+return M
