@@ -1,3 +1,60 @@
---- The facade: `local ab = require "agentbox"`. Submodules are loaded on first use.
-local M = {}
-return M
+--- The facade: `local ab = require "agentbox"`. Submodules are loaded on first use, so a script that only makes
+--- sandboxes does not pay for the rest.
+local loader = require "agentbox.loader"
+
+---@class agentbox
+---@field agent agentbox.agent
+---@field async agentbox.async
+---@field cli agentbox.cli
+---@field config agentbox.config
+---@field err agentbox.err
+---@field export agentbox.export
+---@field fs agentbox.fs
+---@field hash agentbox.hash
+---@field http agentbox.http
+---@field json agentbox.json
+---@field log agentbox.log
+---@field model agentbox.model
+---@field outcome agentbox.outcome
+---@field path agentbox.path
+---@field prompt agentbox.prompt
+---@field rand agentbox.rand
+---@field re agentbox.re
+---@field rollout agentbox.rollout
+---@field sandbox agentbox.sandbox
+---@field schema agentbox.schema
+---@field secret agentbox.secret
+---@field store agentbox.store
+---@field task agentbox.task
+---@field test agentbox.test
+---@field text agentbox.text
+---@field time agentbox.time
+---@field tool agentbox.tool
+---@field traj agentbox.traj
+---@field verify agentbox.verify
+---@field yaml agentbox.yaml
+local M = { version = require "agentbox.sys.os".version }
+
+-- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
+local modules = {}
+for name in ([[
+  agent async cli config err export fs hash http json log model outcome path prompt rand re rollout sandbox schema
+  secret store task test text time tool traj verify yaml
+]]):gmatch "%S+" do
+  modules[name] = "agentbox." .. name
+end
+
+---The shipped module of that name, never an overlay's: an override may call what it overrides.
+---@param name string   # "agentbox.tools.read_file"
+---@return any
+M.builtin = loader.builtin
+
+return setmetatable(M, {
+  __index = function(self, name)
+    local module = modules[name]
+    if not module then error(("agentbox has no part '%s'"):format(tostring(name)), 2) end
+    local value = require(module)
+    rawset(self, name, value)
+    return value
+  end,
+})

@@ -111,7 +111,12 @@ static int finish_call(lua_State *L, int status, lua_KContext ctx)
 {
     struct ab_fiber *f = (struct ab_fiber *)ctx;
     bool ok = status == LUA_OK || status == LUA_YIELD;
-    if (ok) {
+    if (status == LUA_ERRMEM) {
+        struct ab_err err;
+        ab_err_set(&err, AB_ENOMEM, "not enough memory (the fiber's ceiling is %zu MB)",
+                   f->account->limit_bytes >> 20);
+        abl_push_errvalue(L, &err, NULL);
+    } else if (ok) {
         int n = lua_gettop(L) - 1;
         lua_createtable(L, n, 1);
         lua_insert(L, 2);
@@ -434,14 +439,15 @@ static void resume(struct ab_fiber *f)
     if (f->hard) {
         close_hard(f);
     } else {
-        if (f->pending)
-            ab_slice_arm(f->co); /* in case it is busy and does not wait */
+        if (f->pending && f->sliced)
+            ab_slice_arm(f->co); /* it may never come to a wait */
+        f->sliced = false;
         rc = lua_resume(f->co, s->main, nargs, &nres);
     }
-    bool sliced = s->slicing;
+    f->sliced = s->slicing;
     end(f);
     if (rc == LUA_YIELD) {
-        if (sliced)
+        if (f->sliced)
             f->status = AB_FIBER_READY;
         if (f->status == AB_FIBER_READY)
             ab_fiber_make_ready(f);
@@ -550,15 +556,15 @@ static int wait_over(lua_State *L, int status, lua_KContext ctx)
     struct ab_fiber *f = ab_sched_of(L)->running;
     (void)status;
     f->op = NULL;
-    if (f->pending) {
+    if (f->pending && !f->woken) {
         ab_list_remove(&f->join_link);
         anchor_release(anchor);
-        f->nwake = 0;
         abl_raise_cancel(L, f);
     }
     /* push may raise; then the collector drops the anchor */
     int n = anchor->push(L, anchor->op);
     f->nwake = 0;
+    f->woken = false;
     anchor_release(anchor);
     return n;
 }
@@ -574,7 +580,6 @@ int abl_wait_as(lua_State *L, struct ab_anchor *anchor, enum ab_fiber_status sta
 {
     struct ab_fiber *f = ab_sched_of(L)->running;
     anchor->push = push;
-    f->nwake = 0;
     if (f->pending || (anchor->op && anchor->op->state != AB_OP_PENDING))
         return wait_over(L, LUA_OK, (lua_KContext)anchor);
     if (anchor->op) {

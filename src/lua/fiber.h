@@ -29,7 +29,7 @@ enum ab_fiber_status {
     AB_FIBER_READY,
     AB_FIBER_RUNNING,
     AB_FIBER_WAITING, /* for an op or another fiber */
-    AB_FIBER_PARKED,  /* for ab_fiber_wake */
+    AB_FIBER_PARKED,  /* for wake values */
     AB_FIBER_DONE,
     AB_FIBER_FAILED,
 };
@@ -47,7 +47,9 @@ struct ab_fiber {
     struct ab_op *grace;      /* owns, or NULL; set once cancelled */
     struct ab_account *account; /* owns a share */
     struct ab_err cancel_err;   /* what to raise, unless user value 4 is set */
-    int nwake;                  /* values that ab_fiber_wake left on co */
+    int nwake;                  /* values that a wake left on co */
+    bool woken;                 /* they must be delivered, even before a cancel */
+    bool sliced;                /* left its turn in the middle of a computation */
     bool started;
     bool cancelling; /* set by the first cancel, for good */
     bool pending;    /* the raise is still to come */

@@ -80,6 +80,7 @@ static int l_wake(lua_State *L)
             luaL_error(L, "too many values");
         lua_xmove(L, f->co, n);
         f->nwake = n;
+        f->woken = true;
         ab_fiber_make_ready(f);
     }
     lua_pushboolean(L, parked);
@@ -196,6 +197,14 @@ static int l_cancelled(lua_State *L)
     return 1;
 }
 
+/* expired(): was it cancelled by its own deadline? */
+static int l_expired(lua_State *L)
+{
+    struct ab_fiber *f = abl_check_fiber(L, 1);
+    lua_pushboolean(L, f->cancelling && f->cancel_err.code == AB_ETIMEOUT);
+    return 1;
+}
+
 /* set_deadline(monotonic_s | nil) */
 static int l_set_deadline(lua_State *L)
 {
@@ -283,7 +292,7 @@ int luaopen_agentbox_sys_fiber(lua_State *L)
         {"cancel", l_cancel},   {"join", l_join},           {"status", l_status},
         {"wake", l_wake},       {"set_deadline", l_set_deadline},
         {"locals", l_locals},   {"limit", l_limit},         {"cancelled", l_cancelled},
-        {"memory", l_memory},   {NULL, NULL},
+        {"memory", l_memory},   {"expired", l_expired},     {NULL, NULL},
     };
     static const luaL_Reg lib[] = {
         {"spawn", l_spawn}, {"current", l_current}, {"park", l_park},

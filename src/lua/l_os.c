@@ -199,5 +199,7 @@ int luaopen_agentbox_sys_os(lua_State *L)
         {NULL, NULL},
     };
     luaL_newlib(L, lib);
+    lua_pushliteral(L, AB_VERSION);
+    lua_setfield(L, -2, "version");
     return 1;
 }
