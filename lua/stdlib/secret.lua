@@ -47,6 +47,8 @@ function M.register(text)
   add(text)
   add(json_form(text))
   add((json_form(text):gsub("\\/", "/")))
+  -- Arguments of a tool call are JSON inside JSON.
+  add((json_form((json_form(text):gsub("\\/", "/"))):gsub("\\/", "/")))
   add(url_form(text))
 end
 

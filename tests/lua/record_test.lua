@@ -294,12 +294,12 @@ end
 
 function M.test_secrets_are_replaced_everywhere_and_words_are_not()
   local key = 'sk-"quoted\\key'
-  secret.add(key)
-  secret.add "sk-plain-0123"
+  secret.new(key)
+  secret.new "sk-plain-0123"
   local ro = made.new { user = "my key is " .. key }
   ro.rec:note("leak", { deep = { "sk-plain-0123" } })
   ro.rec:event("info", "used " .. key)
-  local call = made.tool_call("c1", "echo sk-plain-0123")
+  local call = made.tool_call("c1", "echo sk-plain-0123 " .. key)
   ro:reply(made.object("role", "assistant", "content", key, "tool_calls", json.array { call }))
   ro:tools({ call }, { { text = "sk-plain-0123 max_tokens token" } })
   ro:reply(made.object("role", "assistant", "content", "x"), { raw_response = "two\nlines with sk-plain-0123" })
