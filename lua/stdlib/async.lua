@@ -133,7 +133,7 @@ function M.each(list, fn, opts)
   for key in pairs(opts or {}) do
     if key ~= "limit" then error(("unknown option '%s'"):format(tostring(key)), 2) end
   end
-  if not (limit >= 1) then error("limit must be at least 1", 2) end
+  if limit < 1 then error("limit must be at least 1", 2) end
   local n, at, out = #list, 0, {}
   local function work()
     while at < n do

@@ -1,5 +1,8 @@
 --- The facade: `local ab = require "agentbox"`. Submodules are loaded on first use, so a script that only makes
 --- sandboxes does not pay for the rest.
+
+-- In stock Lua the engine is a C module beside this file; in the program it is there already.
+local core = not package.preload["agentbox.loader"] and require "agentbox.core"
 local loader = require "agentbox.loader"
 
 ---@class agentbox
@@ -48,6 +51,16 @@ end
 ---@param name string   # "agentbox.tools.read_file"
 ---@return any
 M.builtin = loader.builtin
+
+---Runs fn as the main fiber and waits for every fiber: the way into the library from stock Lua. In the program,
+---where a script is a fiber already, it just calls fn.
+---@param fn fun(...): ...
+---@param ... any
+---@return any ...
+function M.run(fn, ...)
+  if core then return core.run(fn, ...) end
+  return fn(...)
+end
 
 return setmetatable(M, {
   __index = function(self, name)

@@ -3,12 +3,18 @@
 #include <stdio.h>
 
 #include "lua/state.h"
+#include "sandbox/zygote.h"
 
 int main(int argc, char **argv)
 {
     struct ab_state state;
     struct ab_err err;
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value */
+    /* The zygote first: before threads, heap and secrets, so that no sandbox inherits them. */
+    if (ab_zygote_start(&err) < 0) {
+        fprintf(stderr, "agentbox: %s\n", err.msg);
+        return 70;
+    }
     if (ab_state_init(&state, &err) < 0) {
         fprintf(stderr, "agentbox: %s\n", err.msg);
         return 70;

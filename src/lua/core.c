@@ -2,6 +2,10 @@
 
 #include <lauxlib.h>
 
+#include "lua/fiber.h"
+#include "lua/loader.h"
+#include "lua/slice.h"
+
 #define AB_PRIMITIVES(X) \
     X(err) \
     X(fiber) \
@@ -21,21 +25,25 @@
 AB_PRIMITIVES(X)
 #undef X
 
-int luaopen_cjson(lua_State *L);
-int luaopen_cjson_safe(lua_State *L);
-
 static const luaL_Reg primitives[] = {
 #define X(name) {"agentbox.sys." #name, luaopen_agentbox_sys_##name},
     AB_PRIMITIVES(X)
 #undef X
-    {"cjson", luaopen_cjson},
-    {"cjson.safe", luaopen_cjson_safe},
     {NULL, NULL},
 };
 
-void abl_core_preload(lua_State *L)
+static void preload(lua_State *L)
 {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     luaL_setfuncs(L, primitives, 0);
     lua_pop(L, 1);
+}
+
+void abl_open_engine(lua_State *L)
+{
+    abl_register(L);
+    preload(L);
+    abl_loader_install(L);
+    abl_slice_install(L);
+    abl_protect_install(L);
 }

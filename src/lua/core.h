@@ -4,8 +4,9 @@
 
 #include <lua.h>
 
-/* Puts every primitive, and cjson, into package.preload. */
-void abl_core_preload(lua_State *L);
+/* Opens in L what the library needs: primitives, loader, and the pcall and coroutine functions that fibers
+ * need. The scheduler must be tied to L already. */
+void abl_open_engine(lua_State *L);
 
 int luaopen_agentbox_sys_log(lua_State *L);
 int luaopen_agentbox_sys_os(lua_State *L);

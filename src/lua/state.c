@@ -9,9 +9,11 @@
 #include "base/log.h"
 #include "lua/conv.h"
 #include "lua/core.h"
-#include "lua/loader.h"
 #include "lua/slice.h"
 #include "rt/signal.h"
+
+int luaopen_cjson(lua_State *L);
+int luaopen_cjson_safe(lua_State *L);
 
 enum { STATUS_BUG = 70, STATUS_INTERRUPTED = 130, STATUS_DEFECT = 1 };
 
@@ -28,14 +30,14 @@ static void replace_globals(lua_State *L)
     lua_pop(L, 3);
 }
 
-int abl_open_engine(lua_State *L)
+/* The real lua-cjson, for scripts written for it; the library itself never uses it. */
+static void preload_cjson(lua_State *L)
 {
-    abl_register(L);
-    abl_core_preload(L);
-    abl_loader_install(L);
-    abl_slice_install(L);
-    abl_protect_install(L);
-    return 0;
+    static const luaL_Reg cjson[] = {
+        {"cjson", luaopen_cjson}, {"cjson.safe", luaopen_cjson_safe}, {NULL, NULL}};
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    luaL_setfuncs(L, cjson, 0);
+    lua_pop(L, 1);
 }
 
 static int open_all(lua_State *L)
@@ -44,6 +46,7 @@ static int open_all(lua_State *L)
     lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
     luaL_openlibs(L);
     abl_open_engine(L);
+    preload_cjson(L);
     replace_globals(L);
     return 0;
 }

@@ -31,7 +31,4 @@ int ab_state_main(struct ab_state *s, int argc, char **argv);
 
 void ab_state_fini(struct ab_state *s);
 
-/* Opens everything the library needs in L: primitives, loader, pcall, coroutines. Protected. */
-int abl_open_engine(lua_State *L);
-
 #endif
