@@ -46,17 +46,20 @@ doc: all
 	lua5.4 tools/docgen.lua
 	build/agentbox help --markdown >docs/cli.md
 
-deb: all
+made: all
+	@cmake --build --preset release --target made
+
+deb: made
 	cd build/release && cpack -G DEB
 
 rock:
 	luarocks --lua-version 5.4 lint agentbox-scm-1.rockspec
 	luarocks --lua-version 5.4 make --tree build/rock agentbox-scm-1.rockspec
 
-install: all
+install: made
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:
 	rm -rf build
 
-.PHONY: all demo test $(suites) fuzz asan tsan soak bench lint tidy fmt layers budget doc deb rock install clean
+.PHONY: all demo test $(suites) fuzz asan tsan soak bench lint tidy fmt layers budget doc made deb rock install clean
