@@ -37,9 +37,12 @@ local function names_of(list)
   return names
 end
 
+-- A message may quote a server or a sandbox: nothing in it may steer the terminal or show a key.
 local function fail(status, line, next_step)
   io.stdout:flush()
-  io.stderr:write("agentbox: ", line, "\n")
+  if line:find "[^\n\t -~]" then line = require "agentbox.cli._out".clean(line) end
+  local secret = package.loaded["agentbox.secret"]
+  io.stderr:write("agentbox: ", secret and secret.redact(line) or line, "\n")
   if next_step then io.stderr:write(next_step, "\n") end
   return status
 end

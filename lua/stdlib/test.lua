@@ -92,7 +92,35 @@ function M.fails(code, value, err)
   return err
 end
 
----Runs test files and folders; see agentbox.testrun.
+---Calls one tool in a sandbox of its own, without a model; see agentbox.test.lab.
+---@async
+---@param what string|agentbox.Tool
+---@param calls table|table[]
+---@param opts? table
+---@return agentbox.ToolResult ...
+function M.tool(what, calls, opts)
+  return require "agentbox.test.lab".tool(what, calls, opts)
+end
+
+---Scores a workspace with a verifier; the files are what an agent left.
+---@async
+---@param what any
+---@param opts table
+---@return agentbox.Traj
+function M.verifier(what, opts)
+  return require "agentbox.test.lab".verifier(what, opts)
+end
+
+---Runs an agent over a script of the model's answers.
+---@async
+---@param what any
+---@param opts table
+---@return agentbox.Traj
+function M.agent(what, opts)
+  return require "agentbox.test.lab".agent(what, opts)
+end
+
+---Runs test files and folders; see agentbox.test.run.
 ---@param paths string[]
 ---@param opts? table
 ---@return integer? failed, table? err

@@ -2,11 +2,16 @@
 local M = {
   name = "version",
   summary = "print the version",
-  options = { { "--json", "print what the binary was built from, as JSON" } },
+  options = { { "--json", "print JSON" } },
 }
 
-function M.run()
-  io.stdout:write("0.1.0\n")
+function M.run(args)
+  local version = require "agentbox.sys.os".version
+  if args.json then
+    io.stdout:write(require "agentbox.json".encode { version = version, lua = _VERSION }, "\n")
+  else
+    io.stdout:write(version, "\n")
+  end
   return 0
 end
 
