@@ -16,11 +16,14 @@ local json = require "agentbox.json"
 local name = require "agentbox.store.name"
 local plain = require "agentbox.record.plain"
 local secret = require "agentbox.secret"
+local time = require "agentbox.sys.time"
 
 local M = { safe_name = name.safe }
 
 --- A new segment is begun when the last one has this many bytes.
 M.SEGMENT_BYTES = 1 << 30
+
+local STALE_S = 3600
 
 ---@class agentbox.Store
 ---@field dir string       # the output folder
@@ -86,6 +89,24 @@ local function cut_torn(path)
   return ok, bad
 end
 
+-- Half-written files of an engine that was killed. In the run's folder, which is ours alone, they go at once; in the
+-- output folder another process may be writing, so only old ones go.
+local function sweep(dir, older_than_s)
+  for _, entry in ipairs(fs.list(dir) or {}) do
+    local path = dir .. "/" .. entry.name
+    if entry.type == "file" and entry.name:find "%.tmp%.%x%x%x%x%x%x$" then
+      local stat = fs.stat(path)
+      if stat and time.now() - stat.mtime >= older_than_s then fs.remove(path) end
+    end
+  end
+end
+
+local function sweep_all(self)
+  sweep(self.dir, STALE_S)
+  sweep(self.run_dir, 0)
+  for _, entry in ipairs(fs.list(self.run_dir .. "/blobs") or {}) do sweep(self.run_dir .. "/blobs/" .. entry.name, 0) end
+end
+
 local function write_run(self, meta)
   local path = self.run_dir .. "/run.json"
   if fs.stat(path) then return true end
@@ -127,6 +148,7 @@ function M.open(dir, opts)
   if not ok then return failed(problem) end
   self._lock, problem = fs.lock(self.run_dir .. "/lock")
   if not self._lock then return failed(problem) end
+  sweep_all(self)
   ok, problem = write_run(self, opts.meta)
   if not ok then return failed(problem) end
   self.segment, problem = last_segment(self.run_dir)

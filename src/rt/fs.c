@@ -173,6 +173,30 @@ static int put_in_place(const char *tmp, const char *path, const struct ab_fs_wr
     return how->lazy ? 0 : sync_parent(path, err);
 }
 
+/* A file without a name, in the directory of path: whoever is killed leaves nothing. -1 where the
+ * file system has no such thing. */
+static int open_unnamed(const char *path, const struct ab_fs_write *how)
+{
+    if (fails("fs.create"))
+        return -1;
+    char *dir = parent_of(path);
+    int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, how->mode ? how->mode : 0666);
+    free(dir);
+    return fd;
+}
+
+static int link_unnamed(int fd, const char *path, const struct ab_fs_write *how, struct ab_err *err)
+{
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0)
+        return ab_err_sys(err, errno, "create %s", path);
+    if (how->lazy || sync_parent(path, err) == 0)
+        return 0;
+    unlink(path);
+    return -1;
+}
+
 int ab_fs_write(const char *path, const void *data, size_t len, const struct ab_fs_write *how,
                 struct ab_err *err)
 {
@@ -180,10 +204,18 @@ int ab_fs_write(const char *path, const void *data, size_t len, const struct ab_
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return ab_err_set(err, AB_EINVALID, "%s is not a regular file but a %s", path,
                           ab_fs_type(st.st_mode));
+    int rc = -1, fd = how->exclusive ? open_unnamed(path, how) : -1;
+    if (fd >= 0) {
+        rc = write_temp(fd, path, data, len, how, err);
+        if (rc == 0)
+            rc = link_unnamed(fd, path, how, err);
+        close(fd);
+        return rc;
+    }
     size_t size = strlen(path) + sizeof ".tmp.XXXXXX";
     char *tmp = ab_xcalloc(1, size);
     snprintf(tmp, size, "%s.tmp.XXXXXX", path);
-    int rc = -1, fd = open_temp(tmp, how);
+    fd = open_temp(tmp, how);
     if (fd < 0) {
         ab_err_sys(err, errno, "create %s", path);
     } else {
