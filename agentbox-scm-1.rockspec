@@ -15,9 +15,9 @@ description = {
 }
 supported_platforms = { "linux" }
 dependencies = { "lua >= 5.4, < 5.5" }
+-- CMake looks for these and for libcurl (whose header Debian keeps where luarocks does not look) with pkg-config.
 external_dependencies = {
   UV = { header = "uv.h" },
-  CURL = { header = "curl/curl.h" },
   YAML = { header = "yaml.h" },
   SIMDJSON = { header = "simdjson.h" },
   OPENSSL = { header = "openssl/evp.h" },

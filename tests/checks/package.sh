@@ -23,11 +23,13 @@ bash -n "$root/usr/share/bash-completion/completions/agentbox" || fail "the bash
 command -v dpkg-shlibdeps >/dev/null || { echo "SKIP the .deb needs dpkg-dev"; exit 77; }
 (cd build/release && cpack -G DEB -B "$root/deb" >"$root/log" 2>&1) || { cat "$root/log"; exit 1; }
 deb=$(echo "$root"/deb/*.deb)
+dpkg-deb -I "$deb" >"$root/control"
+dpkg-deb -c "$deb" >"$root/contents"
 for field in 'Package: agentbox' 'Depends: .*libuv1' 'Depends: .*libcurl4' 'Depends: .*libc6'; do
-    dpkg-deb -I "$deb" | grep -q "$field" || { dpkg-deb -I "$deb"; fail "control lacks $field"; }
+    grep -q "$field" "$root/control" || { cat "$root/control"; fail "control lacks $field"; }
 done
-dpkg-deb -c "$deb" | grep -q './usr/bin/agentbox$' || fail "the .deb has no program"
-if dpkg-deb -c "$deb" | grep -q './etc/apparmor.d/agentbox'; then
+grep -q ' \./usr/bin/agentbox$' "$root/contents" || fail "the .deb has no program"
+if grep -q ' \./etc/apparmor.d/agentbox$' "$root/contents"; then
     [ "$(dpkg-deb -I "$deb" conffiles)" = /etc/apparmor.d/agentbox ] || fail "the profile is not a conffile"
 fi
 dpkg-deb -x "$deb" "$root/unpacked"
