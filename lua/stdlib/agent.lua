@@ -44,6 +44,17 @@ end
 ---@param value any
 function Ctx:note(name, value) self.rec:note(name, value) end
 
+--- A message in the order of keys that people read: the same bytes in the request and in the record.
+---@param role string
+---@param content string
+---@return agentbox.Message
+function M.message(role, content)
+  local message = json.object {}
+  message.role = role
+  message.content = content
+  return message
+end
+
 --- Adds a message.
 ---@param message agentbox.Message
 ---@param origin "prompt"|"sampled"|"tool"|"injected"
@@ -60,7 +71,7 @@ end
 ---@param text string
 ---@return integer node
 function Ctx:inject(role, text)
-  return self:say({ role = role, content = text }, "injected")
+  return self:say(M.message(role, text), "injected")
 end
 
 --- A copy whose oversized arguments are cut; the whole reply stays in the record as the server sent it.
@@ -152,7 +163,12 @@ function Ctx:answer(calls, results)
   for i, call in ipairs(calls) do
     local name = call["function"].name
     local result = results[i] or { text = ("ERROR: %s did not run"):format(name), is_error = true, facts = {} }
-    local node = self:say({ role = "tool", tool_call_id = call.id, name = name, content = result.text }, "tool")
+    local message = json.object {}
+    message.role = "tool"
+    message.tool_call_id = call.id
+    message.name = name
+    message.content = result.text
+    local node = self:say(message, "tool")
     self.rec:tool_run {
       node = node, slot = i - 1, call_id = call.id, name = name, args = result.args, result = result.text,
       is_error = result.is_error, t = result.t, exit = result.facts.exit, cut = result.facts.cut,

@@ -1,4 +1,5 @@
 --- prompt.lua: the messages a rollout begins with. One file per system prompt in prompts/.
+local agent = require "agentbox.agent"
 local err = require "agentbox.err"
 
 local M = {}
@@ -36,10 +37,7 @@ function M.build(opts)
   if extra and extra:find("%S") then
     system = ("%s\n\n%s"):format(system:gsub("%s+$", ""), extra:match("^%s*(.-)%s*$"))
   end
-  return {
-    { role = "system", content = system },
-    { role = "user", content = opts.task.description },
-  }
+  return { agent.message("system", system), agent.message("user", opts.task.description) }
 end
 
 return M

@@ -33,7 +33,7 @@ function M.suggest(name, names)
   local best, best_distance
   for _, candidate in ipairs(names) do
     local d = distance(name:lower(), candidate:lower())
-    if d <= math.max(1, (#candidate + 2) // 3) and (not best_distance or d < best_distance) then
+    if d < #candidate and d <= (#candidate + 2) // 3 and (not best_distance or d < best_distance) then
       best, best_distance = candidate, d
     end
   end

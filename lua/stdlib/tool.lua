@@ -67,7 +67,8 @@ end
 --- The short form is a list, so that the order on the wire is the order in the file.
 local function from_list(list)
   local out, required = json.object {}, json.array {}
-  out.type, out.properties = "object", json.object {}
+  out.type = "object"
+  out.properties = json.object {}
   for at, entry in ipairs(list) do
     if type(entry) ~= "table" then return nil, ("parameters[%d]: must be a table"):format(at) end
     local prop, problem = one_parameter(entry, at)

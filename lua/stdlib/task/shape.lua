@@ -87,7 +87,8 @@ end
 
 local function parse_mode(mode)
   if mode == nil then return 420 end -- 0644
-  local n = type(mode) == "string" and tonumber(mode, 8) or math.tointeger(mode)
+  local n
+  if type(mode) == "string" then n = tonumber(mode, 8) else n = math.tointeger(mode) end
   if not n or n < 0 or n > 511 then return nil, 'mode must be permission bits as in "0755", is ' .. tostring(mode) end
   return n
 end

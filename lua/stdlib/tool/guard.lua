@@ -73,11 +73,12 @@ function M.call(fn, limits, ...)
   if out[1] == false then return nil, classify(out[2], limits) end
   if out[2] then return true, table.unpack(out, 3, out.n) end
   local problem = out[3]
-  if type(problem) == "table" and problem.defect then
-    if problem.msg:find("not enough memory", 1, true) then return nil, classify(problem.msg, limits) end
+  if type(problem) == "table" and problem.defect and not problem.msg:find("not enough memory", 1, true) then
     return nil, { kind = "raise", msg = problem.msg, traceback = problem.traceback }
   end
-  if problem.code == "nomem" or problem.code == "limit" then return nil, classify(problem, limits) end
+  -- Out of memory is a bare text: Lua calls no message handler for it.
+  local is_limit = not err.is(problem) or problem.code == "nomem" or problem.code == "limit"
+  if is_limit then return nil, classify(err.is(problem) and problem or problem.msg or problem, limits) end
   return false, problem
 end
 

@@ -60,8 +60,11 @@ function Set:wire()
   local out = json.array {}
   for i, tool in ipairs(self.tools) do
     local fn, entry = json.object {}, json.object {}
-    fn.name, fn.description, fn.parameters = tool.name, tool.description, tool.parameters
-    entry.type, entry["function"] = "function", fn
+    fn.name = tool.name -- one by one: the order of keys is the order of these lines
+    fn.description = tool.description
+    fn.parameters = tool.parameters
+    entry.type = "function"
+    entry["function"] = fn
     out[i] = entry
   end
   self._wire = out
