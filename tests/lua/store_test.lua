@@ -251,6 +251,46 @@ function M.test_agentbox_lines_and_folders_are_read()
   lu.assertEquals(ids(dir .. "/old"), { "run0", "run1", "run2" })
 end
 
+function M.test_checking_a_run()
+  local check = require "agentbox.store.check".check
+  write_two()
+  local report = assert(check(dir))
+  lu.assertEquals(report.trajectories, 2)
+  lu.assertEquals(report.problems, {})
+  local ro = made.new { id = "r1-5" }
+  ro:reply(made.object("role", "assistant", "content", "ok"), { raw_response = "two\nlines" })
+  do
+    local s <close> = assert(open())
+    assert(s:append(ro:finish { artifacts = { a = "x" } }))
+    assert(s:append(sample(0)))
+  end
+  assert(fs.remove(dir .. "/run-1/blobs", true))
+  report = assert(check(dir))
+  local found = {}
+  for i, problem in ipairs(report.problems) do found[i] = problem.id .. " " .. problem.where end
+  lu.assertEquals(found, { "r1-5 calls[0].response", "r1-5 artifact a", "r1-0 id" })
+  local whole = assert(fs.read(dir .. SEGMENT))
+  assert(fs.write(dir .. SEGMENT, (whole:gsub("Fixed", "Mixed", 1))))
+  report = assert(check(dir))
+  lu.assertEquals(report.trajectories, 0)
+  lu.assertStrContains(report.problems[1].msg, "recorded sum")
+  local none, err = check(dir .. "/nowhere")
+  lu.assertNil(none)
+  lu.assertEquals(err.code, "notfound")
+end
+
+function M.test_response_ids_across_a_run()
+  local s <close> = assert(open())
+  for _, id in ipairs { "r1-0", "r1-1" } do
+    local ro = made.new { id = id }
+    ro.id = "same"
+    ro:reply(made.object("role", "assistant", "content", "ok"))
+    assert(s:append(ro:finish()))
+  end
+  local report = assert(require "agentbox.store.check".check(dir))
+  lu.assertStrContains(report.problems[1].msg, "was used by r1-0 too")
+end
+
 function M.test_the_reader_stops_when_asked()
   write_two()
   local n = 0

@@ -56,6 +56,20 @@ local function show(args)
   return 0
 end
 
+local function check(args)
+  local report, err = require "agentbox.store.check".check(args.path)
+  if not report then return nil, err end
+  if args.json then
+    put(require "agentbox.json".encode(report), "\n")
+  else
+    for _, problem in ipairs(report.problems) do
+      put(("%s: %s: %s\n"):format(out.line(problem.id), out.line(problem.where), out.line(problem.msg)))
+    end
+    put(("%d trajectories, %d problems\n"):format(report.trajectories, #report.problems))
+  end
+  return #report.problems == 0 and 0 or 1
+end
+
 M.commands = {
   {
     name = "show", summary = "ids, status, reward, verifier output and the last tool calls",
@@ -64,6 +78,13 @@ M.commands = {
     arguments = { { "path", "a trajectory" } },
     options = { { "--json", "print AgentBox's JSON of it" } },
     run = show,
+  },
+  {
+    name = "check", summary = "verify sums, invariants and bodies of what is stored",
+    description = "Checks every trajectory below PATH. Exit status: 0 when all is well, 1 when something is not.",
+    arguments = { { "path", "a record, a run folder or a folder of them" } },
+    options = { { "--json", "print the report as one JSON object" } },
+    run = check,
   },
 }
 
