@@ -16,6 +16,7 @@
     X(rand) \
     X(time) \
     X(json) \
+    X(re) \
     X(sse) \
     X(yaml) \
     X(utf8x) \

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "lua/conv.h"
 #include "lua/core.h"
+#include "lua/pattern.h"
 #include "lua/slice.h"
 #include "rt/signal.h"
 
@@ -48,6 +49,7 @@ static int open_all(lua_State *L)
     abl_open_engine(L);
     preload_cjson(L);
     replace_globals(L);
+    abl_pattern_install(L);
     return 0;
 }
 
