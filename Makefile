@@ -27,6 +27,7 @@ soak:
 	AGENTBOX_SOAK=1 tests/run soak
 
 bench: all
+	@cmake --build --preset release --target bench-spawn
 	build/agentbox script bench/run.lua
 
 lint: layers budget

@@ -1,0 +1,75 @@
+--- The programs beside which we are measured: a bare spawn on the host, bwrap, and docker if its server runs.
+local M = {}
+
+local spawner = (arg[0]:match "^(.*)/[^/]*$" or ".") .. "/../build/release/bench/bench-spawn"
+local IMAGE, BOX = "agentbox-bench", "agentbox-bench-" .. tostring(os.time())
+
+local function quote(words)
+  local out = {}
+  for i, word in ipairs(words) do out[i] = "'" .. word:gsub("'", "'\\''") .. "'" end
+  return table.concat(out, " ")
+end
+
+local function succeeds(command)
+  return (os.execute(command .. " >/dev/null 2>&1"))
+end
+
+--- Microseconds of `count` runs, one after another. Blocks, as it should: nothing else may run beside.
+---@param mode "wait"|"read"|"first"
+---@param count integer
+---@param argv string[]
+---@return number[]
+function M.time(mode, count, argv)
+  local pipe = assert(io.popen(("%s %s %d %s"):format(spawner, mode, count, quote(argv))))
+  local samples = {}
+  for line in pipe:lines() do samples[#samples + 1] = tonumber(line) end
+  assert(pipe:close(), argv[1] .. " failed")
+  return samples
+end
+
+--- Runs per second of `argv` in `streams` streams.
+function M.rate(argv, streams, total, clock)
+  local began = clock()
+  local each = total // streams
+  assert(succeeds(("for i in $(seq %d); do %s wait %d %s & done; wait"):format(streams, spawner, each, quote(argv))))
+  return each * streams / (clock() - began)
+end
+
+M.BWRAP = { "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
+  "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--die-with-parent", "true" }
+M.DOCKER_RUN = { "docker", "run", "--rm", "--network", "none", IMAGE, "/bin/true" }
+
+function M.has_bwrap()
+  return succeeds(quote(M.BWRAP))
+end
+
+--- An image of this machine's own sh, true, cat, sleep and what they link to; and a container that lives.
+---@return boolean
+function M.start_docker()
+  if not succeeds "docker info" then return false end
+  local files = "/bin/sh /bin/true /bin/cat /bin/sleep /bin/echo"
+  local made = succeeds(([[
+    set -e
+    libs=$(ldd %s | awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^\//) { sub(/:$/, "", $i); print $i } }' | sort -u)
+    tar -chf - --transform 's,^/,,' -P $libs | docker import - %s
+    docker run -d --network none --name %s %s /bin/sleep 3600]]):format(files, IMAGE, BOX, IMAGE))
+  return made
+end
+
+function M.stop_docker()
+  succeeds(("docker rm -f %s; docker rmi %s"):format(BOX, IMAGE))
+end
+
+---@param ... string
+---@return string[]
+function M.docker_exec(...)
+  return { "docker", "exec", BOX, ... }
+end
+
+---@param path string
+---@return string[] into, string[] out_of
+function M.docker_cp(path)
+  return { "docker", "cp", "-q", path, BOX .. ":/file" }, { "docker", "cp", "-q", BOX .. ":/file", path .. ".back" }
+end
+
+return M
