@@ -160,7 +160,7 @@ local function check_contract(name, value, path)
   if name:find "^agentbox%.sys%." then return ("%s: agentbox.sys.* cannot be replaced"):format(path) end
   if name:find "^agentbox%.tools%." then
     local tool, problem = require "agentbox.tool".load(path)
-    return not tool and ("%s: %s"):format(path, problem.msg or tostring(problem)) or nil
+    return not tool and tostring(problem.msg) or nil
   elseif name:find "^agentbox%.cli%." then
     if type(value) ~= "table" or not (value.run or value.commands) or not value.summary then
       return ("%s: a command returns { name, summary, run }"):format(path)

@@ -1,24 +1,16 @@
 --- The runner behind `agentbox test`: finds the files, runs each test in a fiber of its own, and looks for
 --- what a test left behind. Prints TAP lines and, last, `N passed, N failed, N skipped`.
+local fiber = require "agentbox.sys.fiber"
+local fs = require "agentbox.sys.fs"
 local test = require "agentbox.test"
 local traces = require "agentbox.cli._trace"
 
 local M = {}
 
-local function primitive(name)
-  local ok, module = pcall(require, "agentbox.sys." .. name)
-  return ok and module or nil
-end
-
-local fiber, fs = primitive "fiber", primitive "fs"
-
-local function is_dir(path)
-  local stat = fs and fs.stat(path)
-  return stat and stat.type == "dir"
-end
-
 local function collect(path, into)
-  if not is_dir(path) then
+  local stat = fs.stat(path)
+  if not stat then return nil, { code = "usage", msg = path .. ": no such file or folder" } end
+  if stat.type ~= "dir" then
     into[#into + 1] = path
     return true
   end
@@ -55,21 +47,25 @@ local function line_of(fn)
   return debug.getinfo(fn, "S").linedefined
 end
 
+local function by_line(a, b)
+  local la, lb = line_of(a.fn), line_of(b.fn)
+  if la ~= lb then return la < lb end
+  return a.name < b.name
+end
+
 local function add_tests(prefix, suite, into)
-  local found = {}
-  for name, fn in pairs(suite) do
-    if type(name) == "string" and type(fn) == "function" and name:lower():find "^test" then
-      found[#found + 1] = { name = prefix .. name, fn = fn, suite = suite }
-    elseif type(name) == "string" and type(fn) == "table" and fn ~= suite and prefix == "" then
-      add_tests(name .. ".", fn, into)
+  local found, inner = {}, {}
+  for name, value in pairs(suite) do
+    if type(name) == "string" and type(value) == "function" and name:lower():find "^test" then
+      found[#found + 1] = { name = prefix .. name, fn = value, suite = suite }
+    elseif type(name) == "string" and type(value) == "table" and prefix == "" then
+      inner[#inner + 1] = name
     end
   end
-  table.sort(found, function(a, b)
-    local la, lb = line_of(a.fn), line_of(b.fn)
-    if la ~= lb then return la < lb end
-    return a.name < b.name
-  end)
+  table.sort(found, by_line)
   table.move(found, 1, #found, #into + 1, into)
+  table.sort(inner)
+  for _, name in ipairs(inner) do add_tests(name .. ".", suite[name], into) end
 end
 
 local function load_tests(path)
@@ -110,7 +106,6 @@ local function body(case)
 end
 
 local function call(case, timeout_s)
-  if not fiber then return pcall(body, case) end
   local child = fiber.spawn(function() return pcall(body, case) end)
   local done, ok, err = child:join(timeout_s)
   if done == nil then
@@ -127,34 +122,28 @@ end
 local function settle()
   collectgarbage()
   collectgarbage()
-  for _ = 1, fiber and 3 or 0 do fiber.yield() end
+  for _ = 1, 3 do fiber.yield() end
 end
 
 -- What a test must not leave behind, as counts by kind.
 local function census()
   settle()
-  local seen = {}
-  if fiber then
-    local stats = fiber.stats()
-    seen.fibers, seen.operations = stats.fibers, stats.ops
+  local stats, children = fiber.stats(), 0
+  for _, thread in ipairs(fs.list "/proc/self/task" or {}) do
+    local file = io.open("/proc/self/task/" .. thread.name .. "/children")
+    local text = file and file:read "a" or ""
+    if file then file:close() end
+    for _ in text:gmatch "%d+" do children = children + 1 end
   end
-  if fs then
-    seen.descriptors = #(fs.list "/proc/self/fd" or {})
-    seen.children = 0
-    for _, thread in ipairs(fs.list "/proc/self/task" or {}) do
-      local file = io.open("/proc/self/task/" .. thread.name .. "/children")
-      local text = file and file:read "a" or ""
-      if file then file:close() end
-      for _ in text:gmatch "%d+" do seen.children = seen.children + 1 end
-    end
-  end
-  return seen
+  return {
+    fibers = stats.fibers, operations = stats.ops, descriptors = #(fs.list "/proc/self/fd" or {}), children = children,
+  }
 end
 
 local function left_over(before)
   local now, out = census(), {}
   for kind, count in pairs(now) do
-    if count > (before[kind] or 0) then out[#out + 1] = ("%d %s"):format(count - before[kind], kind) end
+    if count > before[kind] then out[#out + 1] = ("%d %s"):format(count - before[kind], kind) end
   end
   table.sort(out)
   return #out > 0 and table.concat(out, ", ") or nil

@@ -1,0 +1,51 @@
+Every value has an origin; secrets are shown as ***.
+
+$ mkdir -p lab/deep && cat > lab/agentbox.yaml <<'END'
+> model:
+>   model: from-file
+>   base_url: http://user:pw@127.0.0.1:1/v1
+>   api_key: ${THE_KEY}
+>   extra_headers: { X-Auth: top-secret }
+> teacher: { model: big, api_key: teacher-key-1 }
+> END
+[exit 0]
+
+$ cd lab/deep && THE_KEY=sk-abcdef AGENTBOX_MODEL=from-env agentbox config show | grep -E 'file  |^model\.(model |base_url |api_key|extra_h)|^teacher|max_steps '
+file  TMP/lab/agentbox.yaml
+model.model                from-env                         environment AGENTBOX_MODEL
+model.base_url             http://***@127.0.0.1:1/v1        file TMP/lab/agentbox.yaml
+model.api_key              ***                              file TMP/lab/agentbox.yaml
+model.extra_headers        {"X-Auth":"***"}                 file TMP/lab/agentbox.yaml
+agent.max_steps            40                               default
+teacher                    {"api_key":"***","model":"big"}  file TMP/lab/agentbox.yaml
+[exit 0]
+
+$ cd lab/deep && THE_KEY=sk-abcdef agentbox config show --json | grep -c sk-abcdef
+0
+[exit 1]
+
+$ cd lab/deep && agentbox config show
+agentbox: TMP/lab/agentbox.yaml:4: model.api_key: the environment variable THE_KEY is not set (${THE_KEY:-text} gives a default)
+[exit 2]
+
+$ AGENTBOX_CONFIG=missing.yaml agentbox config show
+agentbox: AGENTBOX_CONFIG names missing.yaml, which does not exist
+[exit 2]
+
+$ mkdir t && echo 'x = 1' > t/agentbox.toml && cd t && agentbox config show
+agentbox: TMP/t/agentbox.toml: TOML is not read; write the same keys as agentbox.yaml or agentbox.json
+[exit 2]
+
+$ mkdir u && printf 'sandbox:\n  limits:\n    memmory_mb: 5\n' > u/agentbox.yaml && cd u && agentbox config show
+agentbox: TMP/u/agentbox.yaml:3: sandbox.limits.memmory_mb: unknown key, did you mean 'memory_mb'?
+[exit 2]
+
+A wrong file stops what would use it, not what does not need it.
+
+$ cd u && agentbox version
+0.1.0
+[exit 0]
+
+$ cd u && agentbox run x
+agentbox: TMP/u/agentbox.yaml:3: sandbox.limits.memmory_mb: unknown key, did you mean 'memory_mb'?
+[exit 2]

@@ -1,0 +1,25 @@
+The documents are what the program prints.
+
+$ agentbox help --markdown | diff $SRC/docs/cli.md -
+[exit 0]
+
+$ agentbox help --scdoc | head -1
+agentbox(1)
+[exit 0]
+
+$ agentbox completion bash > c; bash -c '. ./c; COMP_WORDS=(agentbox run --mem); COMP_CWORD=2; _agentbox agentbox --mem run; echo "$COMPREPLY"'
+--memory-mb
+[exit 0]
+
+$ agentbox completion zsh | head -1
+#compdef agentbox
+[exit 0]
+
+$ agentbox completion fish | grep -c -- '-l memory-mb'
+1
+[exit 0]
+
+$ agentbox completion csh
+agentbox: no completion for 'csh'; there is bash, zsh and fish
+Try 'agentbox completion --help' for more information.
+[exit 2]
