@@ -2,6 +2,7 @@
 local artifacts = require "agentbox.record.artifacts"
 local json = require "agentbox.json"
 local modules = require "agentbox.record.modules"
+local os_ = require "agentbox.sys.os"
 local outcome = require "agentbox.outcome"
 local plain = require "agentbox.record.plain"
 local secret = require "agentbox.secret"
@@ -198,6 +199,7 @@ function M.build(rec, result)
   line.verify = rec:_raw(result.verify, "verify")
   line.tamper = rec:_raw(result.tamper, "tamper")
   line.sandbox = rec:_raw(result.sandbox, "sandbox")
+  line.engine = json.object { version = os_.version }
   line.started = rec._started
   line.finished = finished
   line.timing = rec:_raw(result.timing, "timing")

@@ -1,0 +1,18 @@
+#!/bin/sh
+# ART's own models read both ART exports, and openai's types every response that was stored: of real rollouts in real
+# sandboxes, and of hand-made ones with token ids. The exchanges need openpipe-art 0.5.20, which needs Python 3.12.
+set -eu
+here=$(dirname "$0")
+. "$here/_venv.sh"
+python=$(newest_python 12)
+version=0.5.23
+if [ -z "$python" ]; then
+    python=$(newest_python 11) version=0.5.18
+    [ -n "$python" ] || skip "no Python 3.11 or newer"
+fi
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+py=$(venv "openpipe-art-$version" "$python" pydantic==2.14.4 openai==3.57.0 anthropic==2.14.0 --no-deps "openpipe-art==$version" 2>"$out/why") ||
+    skip "$(cat "$out/why")"
+"$1" script "$here/openpipe_art.lua" "$out"
+"$py" "$here/openpipe_art.py" "$out"
