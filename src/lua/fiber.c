@@ -42,6 +42,10 @@ void ab_fiber_make_ready(struct ab_fiber *f)
     f->status = AB_FIBER_READY;
     if (ab_list_empty(&f->link))
         ab_list_append(&f->sched->ready, &f->link);
+    /* libuv runs timers before it polls: one that readied a fiber must not be followed by a
+     * poll that blocks. */
+    if (f->sched->polling)
+        uv_stop(&f->sched->loop->uv);
 }
 
 static void drop_op(struct ab_op **slot)
@@ -477,7 +481,9 @@ void ab_sched_run(struct ab_sched *s)
         if (s->live == 0)
             break;
         bool busy = !ab_list_empty(&s->ready);
+        s->polling = true;
         bool alive = uv_run(&s->loop->uv, busy ? UV_RUN_NOWAIT : UV_RUN_ONCE) != 0;
+        s->polling = false;
         if (!alive && ab_list_empty(&s->ready) && s->live > 0)
             cancel_others(s, "deadlock: every fiber waits for another one");
     }

@@ -64,6 +64,7 @@ struct ab_sched {
     struct ab_heap *heap;     /* borrowed, or NULL: nobody is charged */
     struct ab_watchdog *wd;   /* borrowed, or NULL: nothing is sliced */
     struct ab_fiber *running; /* NULL between resumes */
+    bool polling;             /* inside uv_run */
     lua_State *volatile active; /* the coroutine that executes; read by a signal handler */
     struct ab_fiber *root;    /* borrowed; the main fiber; all others end with it */
     struct ab_list ready;     /* fibers to resume, oldest first */
