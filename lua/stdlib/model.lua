@@ -9,6 +9,7 @@
 --- function.
 local err = require "agentbox.err"
 local schema = require "agentbox.schema"
+local secret = require "agentbox.secret"
 
 local M = {}
 
@@ -105,7 +106,7 @@ local function key_of(opts)
   local key = opts.api_key
   if key == nil or key == "" then key = os.getenv "OPENAI_API_KEY" end
   if key == nil or key == "" then return "EMPTY" end
-  return require "agentbox.secret".register(key)
+  return secret.is(key) and key or secret.new(key)
 end
 
 --- A model behind an OpenAI-compatible server. Unknown options are refused.

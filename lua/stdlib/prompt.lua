@@ -27,8 +27,9 @@ end
 ---@return agentbox.Message[]?
 ---@return agentbox.Err? err
 function M.build(opts)
-  local template, problem = opts.system_prompt, nil
+  local template = opts.system_prompt
   if not template or template == "" then
+    local problem
     template, problem = template_of(opts.name or "structured")
     if not template then return nil, problem end
   end

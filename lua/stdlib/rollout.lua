@@ -24,6 +24,27 @@ local M = {}
 --- Over the episode's time, what a custom agent that looks at no clock gets before it is stopped.
 local EPISODE_GRACE_S = 10
 
+---@class agentbox.RolloutOpts
+---@field task string|table          # a path, the fields of a task, or a task
+---@field model any                  # a model, a name, or the options of model.open
+---@field agent? any                 # a name, a function, or AgentBox's AgentConfig with the tool loop's options
+---@field tools? string|string[]     # structured, shell, custom or names
+---@field custom_tools? table        # tools or files
+---@field max_steps? integer         # turns that use tools; wins over the task's
+---@field timeout_s? number          # of the whole episode
+---@field step_timeout_s? number     # of one model call and of one turn's tools
+---@field max_tokens? integer        # prompt and completion of all calls together
+---@field sandbox? table             # backend, image, network, limits, env, workspace, user
+---@field verifier? any              # instead of the task's: a function, a module, a Lua file
+---@field seed? integer
+---@field sampling? table
+---@field run_id? string
+---@field id? string                 # unique in the run
+---@field attempt? integer
+---@field group? table
+---@field metadata? table
+---@field on_end? fun(traj: agentbox.Traj)   # called once, however the rollout ends
+
 ---@class agentbox.Rollout
 ---@field plan agentbox.Plan
 ---@field ctx? agentbox.Ctx
@@ -138,20 +159,27 @@ end
 
 --- No process of the agent may live on while its work is judged.
 function Rollout:_settle()
+  self:_close_tools()
+  local problem
+  self.remains, problem = self.stage:settle(self.sandbox)
+  return self.remains, problem
+end
+
+function Rollout:_close_tools()
+  if self.tools_closed then return end
+  self.tools_closed = true
   for _, text in ipairs(self.plan.tools:close()) do self.rec:event("warn", text) end
-  if self.sandbox.kill_all then
-    local ok, problem = self.sandbox:kill_all()
-    if not ok then return nil, problem end
-  end
-  return true
 end
 
 function Rollout:_verify()
   local plan = self.plan
   local began = time.monotonic()
   local verdict, problem, tamper = verify.run {
-    task = plan.task, stage = self.stage, after = self.sandbox, verifier = plan.verifier, name = plan.verifier_name,
-    messages = self.ctx.messages, user = plan.spec.user,
+    task = plan.task, stage = self.stage, remains = self.remains, verifier = plan.verifier, name = plan.verifier_name,
+    user = plan.spec.user, traj = {
+      task_id = plan.task.task_id, messages = self.ctx.messages, stop_reason = self.stop.reason,
+      steps = self.budget.turns,
+    },
   }
   self.score_s, self.tamper = time.monotonic() - began, tamper
   if verdict then
@@ -173,7 +201,7 @@ function Rollout:_judge()
     self.stop = outcome.stop("sandbox_error", problem)
     return
   end
-  self.artifacts = artifacts.collect(self.sandbox, self.plan.spec.workspace, self.plan.task.artifacts, self.rec)
+  self.artifacts = artifacts.collect(self.remains, self.plan.spec.workspace, self.plan.task.artifacts, self.rec)
   self:_verify()
 end
 
@@ -237,14 +265,12 @@ function Rollout:_release()
     self.agent_fiber:cancel()
     self.agent_fiber:join(5)
   end
-  if not self.tools_closed then
-    self.tools_closed = true
-    self.plan.tools:close()
-  end
+  self:_close_tools()
+  if self.remains then self.remains:close() end
   if self.sandbox then self.sandbox:close() end
   if self.stage then self.stage:close() end
   if self.plan.owns_model and self.plan.model.close then self.plan.model:close() end
-  self.sandbox, self.stage = nil, nil
+  self.sandbox, self.stage, self.remains = nil, nil, nil
 end
 
 -- ---------------------------------------------------------------- what callers see
@@ -312,7 +338,7 @@ end
 --- cannot be opened): nothing was started. Otherwise returns a trajectory, also when the sandbox, the model or the
 --- verifier failed; then it is unscored and says why.
 ---@async
----@param opts { task: string|table, model: any, agent?: any, tools?: any, custom_tools?: table, max_steps?: integer, timeout_s?: number, step_timeout_s?: number, max_tokens?: integer, sandbox?: table, verifier?: any, seed?: integer, sampling?: table, run_id?: string, id?: string, attempt?: integer, group?: table, metadata?: table, on_end?: fun(traj: agentbox.Traj) }
+---@param opts agentbox.RolloutOpts
 ---@return agentbox.Traj? traj
 ---@return agentbox.Err? err
 function M.run(opts)

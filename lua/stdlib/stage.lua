@@ -84,22 +84,64 @@ function Stage:fresh()
   return sb, problem
 end
 
---- A sandbox that begins where another one is now.
+---@class agentbox.Remains
+---@field private _stage agentbox.Stage
+---@field private _layer? any
+---@field private _sb? agentbox.Sandbox
+local Remains = {}
+Remains.__index = Remains
+
+--- Ends an agent's sandbox: every process in it is dead when this returns, and what it left can be looked at and copied.
 ---@async
 ---@param sb agentbox.Sandbox
+---@return agentbox.Remains?
+---@return agentbox.Err?
+function Stage:settle(sb)
+  local remains = setmetatable({ _stage = self }, Remains)
+  if self.layer then
+    local problem
+    remains._layer, problem = sb:freeze()
+    sb:close()
+    if not remains._layer then return nil, err.wrap(problem, "freezing the agent's sandbox") end
+    return remains
+  end
+  local ok, problem = sb:kill_all()
+  if not ok then return nil, problem end
+  remains._sb = sb
+  return remains
+end
+
+--- The state the agent left, for looking at.
+---@async
 ---@return agentbox.Sandbox?
 ---@return agentbox.Err?
-function Stage:fork_of(sb)
-  if not sb.freeze then return nil, err.new("config", "this backend cannot copy a whole sandbox") end
-  local layer, problem = sb:freeze()
-  if not layer then return nil, problem end
-  return create(self, layer)
+function Remains:sandbox()
+  if self._sb then return self._sb end
+  local problem
+  self._sb, problem = create(self._stage, self._layer)
+  return self._sb, problem
+end
+
+--- Another sandbox in that state, for running things in; the caller closes it.
+---@async
+---@return agentbox.Sandbox?
+---@return agentbox.Err?
+function Remains:copy()
+  if not self._layer then return nil, err.new("unsupported", "this backend cannot copy a whole sandbox") end
+  return create(self._stage, self._layer)
+end
+
+--- May be called twice.
+function Remains:close()
+  if self._sb then self._sb:close() end
+  if self._layer then self._layer:close() end
+  self._sb, self._layer = nil, nil
 end
 
 --- Releases the layer. May be called twice.
 function Stage:close()
   if self.spare then self.spare:close() end
-  if self.layer and self.layer.close then self.layer:close() end
+  if self.layer then self.layer:close() end
   self.spare, self.layer = nil, nil
 end
 

@@ -78,6 +78,15 @@ end
 
 -- ---------------------------------------------------------------- running
 
+---@class agentbox.VerifyOpts
+---@field task agentbox.Task
+---@field stage agentbox.Stage
+---@field remains agentbox.Remains
+---@field verifier function
+---@field name string
+---@field traj table
+---@field user? string|integer
+
 ---@class agentbox.Verdict
 ---@field success boolean
 ---@field reward number
@@ -114,12 +123,12 @@ local function bad_value(text) return nil, err.new("verifier", text) end
 --- Brings what a verifier returned to a verdict.
 local function verdict_of(value, text, facts, spec)
   facts = type(facts) == "table" and facts or {}
-  local components, problem = facts.components, nil
-  local reward = value
+  local components, reward = facts.components, value
   if type(value) == "boolean" then
     reward = value and spec.reward_success or spec.reward_failure
     facts.success = value
   elseif type(value) == "table" then
+    local problem
     reward, problem, components = from_named(value)
     if problem then return bad_value(problem) end
   end
@@ -149,17 +158,17 @@ local function call(fn, opts)
   return verdict_of(value, text, facts, opts.spec)
 end
 
---- Verifies what an agent left. Agent processes must be dead.
+--- Verifies what an agent left.
 ---@async
----@param opts { task: agentbox.Task, stage: agentbox.Stage, after: agentbox.Sandbox, verifier: function, name: string, messages?: table, user?: any }
+---@param opts agentbox.VerifyOpts
 ---@return agentbox.Verdict? verdict
 ---@return agentbox.Err? err     # could not be judged: verifier, task, or the sandbox's own failure
 ---@return agentbox.Tamper tamper
 function M.run(opts)
   local tamper = protect.no_tamper()
   local verdict, problem = call(opts.verifier, {
-    task = opts.task, spec = opts.task.verifier, stage = opts.stage, after = opts.after, user = opts.user,
-    messages = opts.messages or {}, tamper = tamper,
+    task = opts.task, spec = opts.task.verifier, stage = opts.stage, remains = opts.remains, user = opts.user,
+    traj = opts.traj, tamper = tamper,
   })
   if not verdict then return nil, problem, tamper end
   verdict.tamper, verdict.scorer = tamper, { name = opts.name }

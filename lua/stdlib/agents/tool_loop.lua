@@ -151,7 +151,7 @@ end
 -- ---------------------------------------------------------------- the loop
 
 --- Makes the agent.
----@param opts? { before_turn?: function, after_turn?: function, on_tool_call?: function, max_repeats?: integer, max_malformed?: integer, max_empty?: integer }
+---@param opts? table   # before_turn, after_turn, on_tool_call, max_repeats, max_malformed, max_empty
 ---@return fun(ctx: agentbox.Ctx): string, any   # stop reason and, for failures, why
 function M.new(opts)
   opts = schema.options(opts, OPTIONS, "agent.tool_loop")

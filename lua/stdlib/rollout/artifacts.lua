@@ -7,14 +7,16 @@ local MAX_FILES, MAX_FILE_BYTES = 1000, 16 << 20
 
 --- Reads what matches, as bytes. A file that can't be read is named in the log and left out; it never spoils a rollout.
 ---@async
----@param sb agentbox.Sandbox
+---@param remains agentbox.Remains
 ---@param workspace string
 ---@param globs string[]
 ---@param rec agentbox.Recorder
 ---@return { path: string, bytes: string }[]?
-function M.collect(sb, workspace, globs, rec)
+function M.collect(remains, workspace, globs, rec)
   if #globs == 0 then return nil end
-  local list, problem = sb:list(workspace, { recursive = true })
+  local sb, list, problem
+  sb, problem = remains:sandbox()
+  if sb then list, problem = sb:list(workspace, { recursive = true }) end
   if not list then
     rec:event("warn", "artifacts: " .. problem.msg)
     return nil

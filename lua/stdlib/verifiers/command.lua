@@ -33,10 +33,7 @@ function M.run(ev)
   if not command or not command:find("%S") then
     return nil, err.new("task", ('verifier.command: is missing (verifier.type is "%s")'):format(spec.type))
   end
-  local sb, problem = ev:sandbox()
-  if not sb then return nil, problem end
-  local out
-  out, problem = sb:exec(command, {
+  local out, problem = ev.sandbox:exec(command, {
     timeout_s = spec.timeout_s, cwd = ev.workspace, user = ev.user, max_output_bytes = M.MAX_OUTPUT,
   })
   if not out then return nil, problem end

@@ -144,7 +144,10 @@ local function expectations(ev, call)
 end
 
 local function judge(ev, out, report, missing, want)
-  if not report then return false, missing end
+  if not report then
+    if out.exit_code == 0 then ev:suspect("the process under test ended itself with status 0 before pytest was done") end
+    return false, missing
+  end
   if report.error then return false, report.error end
   if #report.strange > 0 then
     ev:suspect("replaced while the tests ran: " .. table.concat(report.strange, ", "))
@@ -176,10 +179,7 @@ function M.run(ev)
   if not call then return command.run(ev) end
   local want, problem = expectations(ev, call)
   if not want then return nil, problem end
-  local sb
-  sb, problem = ev:sandbox()
-  if not sb then return nil, problem end
-  local out, report, missing = run_pytest(sb, ev, call, {
+  local out, report, missing = run_pytest(ev.sandbox, ev, call, {
     mode = "run", timeout_s = spec.timeout_s, test_files = {}, trusted = ev:trusted_files(),
   })
   if not out then return nil, report end

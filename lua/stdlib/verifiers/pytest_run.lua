@@ -11,27 +11,21 @@
 ---  - Functions of pytest that decide over pass and fail are compared with what they were before the tests.
 return {
   SOURCE = [==[
-import sys, os, json, hmac, hashlib, importlib, pkgutil, types, builtins
+import sys, os, json, hmac, hashlib, importlib, types, builtins
 
 def run(cfg):
     workspace = cfg["workspace"]
     try:
-        import pytest, _pytest, pluggy
+        import pytest, _pytest
     except ImportError as e:
         return {"error": "pytest is not installed in the sandbox (%s)" % e}
-    for package in (_pytest, pluggy):
-        for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-            try:
-                importlib.import_module(info.name)
-            except Exception:
-                pass
-    for name in ("unittest.mock", "doctest", "pdb", "xml.etree.ElementTree", "asyncio", "logging", "tempfile",
-                 "subprocess", "difflib", "pprint", "textwrap", "ast", "inspect", "traceback", "faulthandler"):
+    from _pytest.config import default_plugins
+    for name in default_plugins:
         try:
-            importlib.import_module(name)
-        except Exception:
+            importlib.import_module("_pytest." + name)
+        except ImportError:
             pass
-    plugins = load_plugins(pytest)
+    plugins = load_plugins(cfg["blocked"])
     frozen = freeze()
 
     state = {"ids": [], "outcomes": {}, "errors": [], "items": {}, "strange": []}
@@ -82,6 +76,8 @@ def run(cfg):
                     if real.startswith(os.path.realpath(workspace) + os.sep) and real not in allowed:
                         state["strange"].append("plugin " + os.path.relpath(real, workspace))
 
+    # From here on byte code is looked for in an empty folder: none that the agent left beside a source is used.
+    sys.pycache_prefix = cfg["scratch"] + "/pyc"
     os.chdir(workspace)
     front = [workspace] if cfg["cwd_on_path"] else []
     front += [os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
@@ -102,12 +98,12 @@ def run(cfg):
     return state
 
 
-def load_plugins(pytest):
+def load_plugins(blocked):
     from importlib import metadata
     found = metadata.entry_points()
     found = found.select(group="pytest11") if hasattr(found, "select") else found.get("pytest11", ())
     plugins, seen = [], set()
-    blocked = set(a[3:] for a in cfg["blocked"])
+    blocked = set(a[3:] for a in blocked)
     for entry in found:
         if entry.name in blocked or entry.value in seen:
             continue
@@ -169,14 +165,18 @@ def names_of_failed(workspace, errors, test_files):
         except (OSError, SyntaxError, ValueError):
             continue
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+        def skips(node):
+            return any("skip" in ast.dump(d) or "xfail" in ast.dump(d) for d in node.decorator_list)
+
         for node in tree.body:
-            if isinstance(node, kinds) and node.name.startswith("test"):
+            if isinstance(node, kinds) and node.name.startswith("test") and not skips(node):
                 names.append("%s::%s" % (file, node.name))
-            elif isinstance(node, ast.ClassDef):
+            elif isinstance(node, ast.ClassDef) and not skips(node):
                 bases = [getattr(b, "attr", getattr(b, "id", "")) for b in node.bases]
                 if node.name.startswith("Test") or any("TestCase" in b for b in bases):
                     for inner in node.body:
-                        if isinstance(inner, kinds) and inner.name.startswith("test"):
+                        if isinstance(inner, kinds) and inner.name.startswith("test") and not skips(inner):
                             names.append("%s::%s::%s" % (file, node.name, inner.name))
     return names
 
@@ -199,7 +199,6 @@ def main():
     os.close(null)
     sys.stdin = open(0, encoding="utf-8", closefd=False)
     sys.dont_write_bytecode = True
-    sys.pycache_prefix = cfg["scratch"] + "/pyc"
     pid, dumps, sign, write = os.getpid(), json.dumps, hmac.new, open
     report = run(cfg)
     if os.getpid() != pid:  # a child forked by the tests got this far

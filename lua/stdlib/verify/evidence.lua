@@ -1,9 +1,11 @@
 --- verify/evidence.lua: what a verifier is given. Sandboxes are made when first asked for and closed with the evidence.
 ---
----     pristine()  as seeded, hidden files laid, the reference solution too if there is one: no agent was ever here
----     sandbox()   as seeded, then the agent's workspace, then the protected and hidden files over it
----     before()    as seeded
----     after       the agent's own, with every process of the agent dead
+---     ev.sandbox     as seeded, then the agent's workspace, then the protected and hidden files over it
+---     ev.before      as seeded
+---     ev.after       as the agent left it, with every process of the agent dead; for looking at
+---     ev:pristine()  as seeded, hidden files laid, the reference solution too if there is one: no agent was ever here
+---
+--- A sandbox that can't be made raises its error, which ends the verification as a failure of the infrastructure.
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local protect = require "agentbox.verify.protect"
@@ -17,13 +19,26 @@ local M = {}
 ---@field spec table                 # the verifier's part of the task
 ---@field workspace string
 ---@field user? string|integer
+---@field sandbox agentbox.Sandbox
+---@field before agentbox.Sandbox
 ---@field after agentbox.Sandbox
----@field messages agentbox.Message[]
----@field tamper agentbox.Tamper     # filled when sandbox() was called
+---@field traj { task_id: string, messages: agentbox.Message[], stop_reason: string, steps: integer }
+---@field tamper agentbox.Tamper     # filled when ev.sandbox was made
 ---@field data any                   # the task's data for verifiers
 ---@field params any
 local Evidence = {}
-Evidence.__index = Evidence
+
+--- Members that are made when first asked for.
+local lazy = {}
+
+function Evidence:__index(key)
+  local make = lazy[key]
+  if not make then return Evidence[key] end
+  local value, problem = make(self)
+  if value == nil then error(problem, 0) end
+  rawset(self, key, value)
+  return value
+end
 
 --- Results that do not depend on the agent, by task, for the life of the process.
 local known = {}
@@ -32,9 +47,9 @@ local known = {}
 ---@return agentbox.Evidence
 function M.new(opts)
   return setmetatable({
-    task = opts.task, spec = opts.spec, workspace = opts.stage.workspace, user = opts.user, after = opts.after,
-    messages = opts.messages, data = opts.task.data, params = opts.spec.params or opts.task.params,
-    tamper = opts.tamper, _stage = opts.stage, _open = {}, _key = opts.task.hash,
+    task = opts.task, spec = opts.spec, workspace = opts.stage.workspace, user = opts.user, traj = opts.traj,
+    data = opts.task.data, params = opts.spec.params or opts.task.params, tamper = opts.tamper,
+    _stage = opts.stage, _remains = opts.remains, _open = {},
   }, Evidence)
 end
 
@@ -43,8 +58,8 @@ end
 ---@return agentbox.Evidence
 function Evidence:part(spec)
   return M.new {
-    task = self.task, spec = spec or self.spec, stage = self._stage, user = self.user, after = self.after,
-    messages = self.messages, tamper = self.tamper,
+    task = self.task, spec = spec or self.spec, stage = self._stage, user = self.user, remains = self._remains,
+    traj = self.traj, tamper = self.tamper,
   }
 end
 
@@ -60,7 +75,7 @@ end
 ---@return any value
 ---@return any err
 function Evidence:once(name, fn)
-  local key = table.concat({ self._key, self._stage.spec.image or "", self._stage.spec.backend or "", name }, "\0")
+  local key = table.concat({ self.task.hash, self._stage.spec.image or "", self._stage.spec.backend or "", name }, "\0")
   local entry = known[key]
   if not entry then
     entry = { lock = require("agentbox.async").semaphore(1) }
@@ -82,7 +97,7 @@ function Evidence:trusted_files()
   local names = {}
   for name in pairs(self.task.files) do names[name] = matches(name) or nil end
   for name in pairs(self.task.hidden) do names[name] = true end
-  for name in pairs(self._pristine and self._pristine.files or {}) do names[name] = true end
+  for name in pairs(rawget(self, "_pristine") and self._pristine.files or {}) do names[name] = true end
   return json.array(schema.names(names))
 end
 
@@ -103,17 +118,9 @@ function Evidence:pristine()
   return sb
 end
 
----@async
----@return agentbox.Sandbox?
----@return agentbox.Err?
-function Evidence:before()
-  if not self._before then
-    local sb, problem = keep(self, self._stage:fresh())
-    if not sb then return nil, problem end
-    self._before = sb
-  end
-  return self._before
-end
+function lazy.before(self) return keep(self, self._stage:fresh()) end
+
+function lazy.after(self) return self._remains:sandbox() end
 
 local function merge(into, from)
   for _, kind in ipairs { "changed", "removed", "planted" } do
@@ -146,14 +153,11 @@ end
 
 --- A copy of the agent's whole sandbox, for tasks whose result lies outside the workspace. The protected files still come
 --- from a sandbox that the agent never saw.
-local function fork_of_agent(self)
-  local clean, problem = self:before()
-  if not clean then return nil, problem end
-  local pristine
-  pristine, problem = protect.remember(clean, self.workspace, protect.globs(self.task))
+local function copy_of_agent(self)
+  local pristine, problem = protect.remember(self.before, self.workspace, protect.globs(self.task))
   if not pristine then return nil, problem end
   local sb
-  sb, problem = keep(self, self._stage:fork_of(self.after))
+  sb, problem = keep(self, self._remains:copy())
   if not sb then return nil, problem end
   return sb, pristine
 end
@@ -170,19 +174,13 @@ local function fresh_with_workspace(self)
   return sb, pristine
 end
 
---- The sandbox to verify in.
----@async
----@return agentbox.Sandbox?
----@return agentbox.Err?
-function Evidence:sandbox()
-  if self._sandbox then return self._sandbox end
-  local make = self.spec.sandbox == "agent" and fork_of_agent or fresh_with_workspace
+function lazy.sandbox(self)
+  local make = self.spec.sandbox == "agent" and copy_of_agent or fresh_with_workspace
   local sb, pristine = make(self)
   if not sb then return nil, pristine end
   self._pristine = pristine
   local ok, problem = lay_over(self, sb, pristine)
   if not ok then return nil, problem end
-  self._sandbox = sb
   return sb
 end
 
@@ -230,12 +228,10 @@ end
 ---@return agentbox.Diff?
 ---@return agentbox.Err?
 function Evidence:diff()
-  local before, problem = self:before()
-  if not before then return nil, problem end
-  local old, new
-  old, problem = tree_of(before, self.workspace)
+  local before, after, new = self.before, self.after, nil
+  local old, problem = tree_of(before, self.workspace)
   if not old then return nil, problem end
-  new, problem = tree_of(self.after, self.workspace)
+  new, problem = tree_of(after, self.workspace)
   if not new then return nil, problem end
   local diff = setmetatable({ added = {}, changed = {}, removed = {} }, Diff)
   for _, name in ipairs(schema.names(new)) do
@@ -244,7 +240,7 @@ function Evidence:diff()
     else
       local path = self.workspace .. "/" .. name
       local a, a_problem = before:read(path)
-      local b, b_problem = self.after:read(path)
+      local b, b_problem = after:read(path)
       if not a or not b then return nil, a_problem or b_problem end
       if a ~= b then table.insert(diff.changed, name) end
     end
@@ -258,7 +254,7 @@ end
 --- Closes what was opened. May be called twice.
 function Evidence:close()
   for _, sb in ipairs(self._open) do sb:close() end
-  self._open, self._sandbox, self._before = {}, nil, nil
+  self._open = {}
 end
 
 Evidence.__close = Evidence.close
