@@ -126,7 +126,7 @@ local function choice_of(t, step, call, lost)
   local out = json.object {}
   local finish = finish_of(call, found and found.finish_reason)
   if not finish then
-    lost("call %d ended as %q, which no Choice may say: not trainable", call.i, call.finish and call.finish.raw or "unknown")
+    lost("call %d ended as %q, which no Choice may say: not trainable", call.i, tostring(call.finish and call.finish.raw or "unknown"))
     return nil
   end
   out.finish_reason = finish
@@ -244,7 +244,7 @@ local function exchange_of(t, call, lost)
   local request, sent = request_of(t, call)
   local response, received = response_of(t, call)
   if not response then
-    return lost("call %d ended as %q, which ART does not know", call.i, call.finish and call.finish.raw or "unknown")
+    return lost("call %d ended as %q, which ART does not know", call.i, tostring(call.finish and call.finish.raw or "unknown"))
   end
   if not sent or not received then lost("call %d was not recorded verbatim: its exchange is made from the messages", call.i) end
   if not tokens.is_rl_grade(call) then lost("call %d has no token ids from the server", call.i) end
