@@ -20,7 +20,8 @@
     X(sse) \
     X(yaml) \
     X(utf8x) \
-    X(http)
+    X(http) \
+    X(sandbox)
 
 #define X(name) int luaopen_agentbox_sys_##name(lua_State *L);
 AB_PRIMITIVES(X)

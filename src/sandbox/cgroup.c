@@ -414,3 +414,76 @@ void ab_cgroup_end(void)
         if (self.ident[h] >= 0)
             unlinkat(self.parent[h], self.name, AT_REMOVEDIR);
 }
+
+/* ---- what others left ---- */
+
+/* True when the directory is of an engine of this boot that is alive, or is not ours at all. */
+static bool is_alive(const char *name)
+{
+    char boot[9], now[9];
+    int pid;
+    unsigned long long start;
+    if (sscanf(name, "agentbox-%8[0-9a-f]-%d-%llu", boot, &pid, &start) != 3)
+        return true;
+    boot_id(now);
+    return !strcmp(boot, now) && start_time(pid) == start;
+}
+
+static void kill_members(int dir)
+{
+    char line[32];
+    write_text(dir, "cgroup.kill", "1");
+    int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        int pid = atoi(line);
+        if (pid > 1)
+            kill(pid, SIGKILL);
+    }
+    if (f)
+        fclose(f);
+    else if (fd >= 0)
+        close(fd);
+}
+
+static int sweep_ident(int parent, const char *name, bool dry)
+{
+    int found = 0, dir = open_dir(parent, name);
+    DIR *d = dir < 0 ? NULL : fdopendir(dir);
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        if (e->d_type != DT_DIR || e->d_name[0] != 's')
+            continue;
+        found++;
+        int sub = dry ? -1 : open_dir(dirfd(d), e->d_name);
+        if (sub < 0)
+            continue;
+        kill_members(sub);
+        close(sub);
+        for (int i = 0; i < 100 && unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) < 0 && errno == EBUSY; i++)
+            usleep(2000);
+    }
+    if (d)
+        closedir(d);
+    if (!dry)
+        unlinkat(parent, name, AT_REMOVEDIR);
+    return found;
+}
+
+int ab_cgroup_sweep(bool dry)
+{
+    int most = 0;
+    ab_cgroup_probe();
+    for (int h = 0; h < HIERARCHIES; h++) {
+        int found = 0, fd = self.parent[h] < 0 ? -1 : open_dir(self.parent[h], ".");
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *e;
+        while (d && (e = readdir(d)))
+            if (!strncmp(e->d_name, "agentbox-", 9) && !is_alive(e->d_name))
+                found += sweep_ident(self.parent[h], e->d_name, dry);
+        if (d)
+            closedir(d);
+        most = found > most ? found : most; /* a sandbox is in several hierarchies */
+    }
+    return most;
+}

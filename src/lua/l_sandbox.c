@@ -1,0 +1,358 @@
+/* l_sandbox.c - agentbox.sys.sandbox: sandboxes and layers as values. What a user sees is
+ * lua/stdlib/sandbox.lua. */
+#include "lua/l_sandbox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lua/sandbox_life.h"
+#include "sandbox/zygote.h"
+
+int luaopen_agentbox_sys_sandbox(lua_State *L);
+
+struct layer {
+    struct ab_layer *layer; /* owns a reference; NULL when closed */
+};
+
+struct abl_sandbox *abl_check_sandbox(lua_State *L, int arg)
+{
+    return luaL_checkudata(L, arg, ABL_SANDBOX);
+}
+
+struct ab_sandbox *abl_open_sandbox(lua_State *L, int arg, struct ab_err *err)
+{
+    struct abl_sandbox *s = abl_check_sandbox(L, arg);
+    if (!s->sb)
+        ab_err_set(err, AB_ESANDBOX, "the sandbox is closed");
+    return s->sb;
+}
+
+/* ---- create ---- */
+
+static const char *const spec_keys[] = {
+    "image", "layers", "network", "hostname", "workspace", "memory_bytes", "cpus", "pids",
+    "disk_bytes", "inodes", "nofile", "env", NULL,
+};
+
+static uint64_t opt_count(lua_State *L, const char *key)
+{
+    lua_Number n = abl_opt_number(L, 1, key, 0);
+    if (!(n >= 0 && n < 9e15))
+        luaL_error(L, "option '%s': must not be negative", key);
+    return (uint64_t)n;
+}
+
+static struct ab_layer *opt_layer(lua_State *L)
+{
+    struct ab_layer *layer = NULL;
+    if (lua_getfield(L, 1, "layers") == LUA_TTABLE) {
+        luaL_argcheck(L, lua_rawlen(L, -1) <= 1, 1,
+                      "layers: give the topmost one; it knows those below it");
+        if (lua_rawgeti(L, -1, 1) != LUA_TNIL) {
+            struct layer *box = luaL_checkudata(L, -1, ABL_LAYER);
+            luaL_argcheck(L, box->layer, 1, "the layer is closed");
+            layer = box->layer;
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return layer;
+}
+
+static void check_spec(lua_State *L, struct ab_sandbox_spec *spec)
+{
+    abl_check_keys(L, 1, spec_keys);
+    static const char *const networks[] = {"none", "full", NULL};
+    const char *network = abl_opt_string(L, 1, "network", "none");
+    int which = 0;
+    while (networks[which] && strcmp(networks[which], network))
+        which++;
+    if (!networks[which])
+        luaL_error(L, "option 'network': \"none\" or \"full\" expected, got \"%s\"", network);
+    *spec = (struct ab_sandbox_spec){
+        .image = abl_opt_string(L, 1, "image", "host"),
+        .layer = opt_layer(L),
+        .hostname = abl_opt_string(L, 1, "hostname", "sandbox"),
+        .workspace = abl_opt_string(L, 1, "workspace", "/workspace"),
+        .net_full = which == 1,
+        .limits = {.memory_bytes = opt_count(L, "memory_bytes"), .pids = opt_count(L, "pids"),
+                   .cpus = abl_opt_number(L, 1, "cpus", 0)},
+        .disk_bytes = opt_count(L, "disk_bytes"),
+        .inodes = opt_count(L, "inodes"),
+        .nofile = opt_count(L, "nofile"),
+    };
+    luaL_argcheck(L, spec->limits.cpus >= 0 && spec->limits.cpus < 4096, 1,
+                  "cpus: must not be negative");
+}
+
+/* The new userdata is on top, and below it the options of create at index 1. */
+static int push_created(lua_State *L, struct ab_op *op)
+{
+    struct abl_sandbox *s = lua_touserdata(L, 2);
+    if (op->err.code)
+        return abl_push_err(L, &op->err, "sandbox.create");
+    s->sb = ab_life_take(op);
+    s->ids = s->sb->ids;
+    snprintf(s->id, sizeof s->id, "%.31s", strrchr(ab_cgroup_ident(), 'x') + 2);
+    size_t len = strcspn(s->id, "-");
+    snprintf(s->id + len, sizeof s->id - len, "-%u", s->sb->number);
+    lua_pushvalue(L, 2);
+    return 1;
+}
+
+/* create(spec): waits until the sandbox is ready. */
+static int l_create(lua_State *L)
+{
+    struct ab_sandbox_spec spec;
+    struct ab_sandbox *sb;
+    struct ab_err err;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    check_spec(L, &spec);
+    struct abl_sandbox *s = lua_newuserdatauv(L, sizeof *s, 2);
+    *s = (struct abl_sandbox){0};
+    luaL_setmetatable(L, ABL_SANDBOX);
+    if (lua_getfield(L, 1, "env") == LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+    }
+    luaL_checktype(L, -1, LUA_TTABLE);
+    lua_setiuservalue(L, 2, 1);
+    lua_pushstring(L, spec.workspace);
+    lua_setiuservalue(L, 2, 2);
+    struct ab_anchor *anchor = abl_anchor(L);
+    if (ab_sandbox_begin(&spec, &sb, &err) < 0)
+        return abl_push_err(L, &err, "sandbox.create");
+    anchor->op = ab_life_create(abl_loop(L), sb);
+    return abl_wait(L, anchor, push_created);
+}
+
+/* ---- exec, spawn ---- */
+
+static int push_executed(lua_State *L, struct ab_op *op)
+{
+    struct abl_sandbox *s = lua_touserdata(L, 1);
+    uint64_t before = (uint64_t)lua_tointeger(L, 2);
+    bool oom = s->sb && ab_cgroup_oom_kills(&s->sb->cgroup) > before;
+    return abl_push_outcome(L, ab_proc_of(op), oom, "sandbox.exec");
+}
+
+/* Starts the command of arguments 2 and 3; NULL with err when it could not be. */
+static struct ab_proc *start(lua_State *L, bool spawn, uint64_t *oom_before, struct ab_err *err)
+{
+    struct ab_command cmd;
+    struct ab_child child;
+    struct ab_proc_opts opts = {0};
+    abl_check_command(L, 2, 3, &cmd);
+    struct ab_sandbox *sb = abl_open_sandbox(L, 1, err);
+    if (!sb)
+        return NULL;
+    abl_check_proc_opts(L, 3, &opts);
+    if (spawn)
+        opts.hold_stdin = opts.interactive = cmd.stdin_pipe = true;
+    cmd.stdin_pipe = cmd.stdin_pipe || opts.input;
+    *oom_before = ab_cgroup_oom_kills(&sb->cgroup);
+    if (ab_sandbox_exec(sb, &cmd, &child, err) < 0) {
+        free(opts.input);
+        return NULL;
+    }
+    return ab_proc_start(abl_loop(L), &child, &opts);
+}
+
+/* Sandbox:exec(argv or string [, opts]) */
+static int l_exec(lua_State *L)
+{
+    struct ab_err err;
+    uint64_t oom_before = 0;
+    abl_check_sandbox(L, 1);
+    lua_settop(L, 3);
+    struct ab_anchor *anchor = abl_anchor(L);
+    struct ab_proc *p = start(L, false, &oom_before, &err);
+    if (!p)
+        return abl_push_err(L, &err, "sandbox.exec");
+    anchor->op = ab_proc_wait(p, AB_PROC_EXIT, 0, true);
+    ab_proc_unref(p);
+    lua_pushinteger(L, (lua_Integer)oom_before);
+    lua_replace(L, 2);
+    return abl_wait(L, anchor, push_executed);
+}
+
+/* Sandbox:spawn(argv or string [, opts]) */
+static int l_spawn(lua_State *L)
+{
+    struct ab_err err;
+    abl_check_sandbox(L, 1);
+    lua_settop(L, 3);
+    struct abl_process *process = abl_new_process(L, 1);
+    process->proc = start(L, true, &process->oom_before, &err);
+    if (!process->proc)
+        return abl_push_err(L, &err, "sandbox.spawn");
+    lua_pushvalue(L, 4);
+    return 1;
+}
+
+/* ---- the end ---- */
+
+static int push_closed(lua_State *L, struct ab_op *op)
+{
+    (void)op;
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* Sandbox:close(): true, also the second time. */
+static int l_close(lua_State *L)
+{
+    struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    lua_settop(L, 1);
+    if (!s->sb) {
+        lua_pushboolean(L, 1);
+        return 1;
+    }
+    struct ab_anchor *anchor = abl_anchor(L);
+    anchor->op = ab_life_close(abl_loop(L), s->sb, false);
+    s->sb = NULL;
+    return abl_wait(L, anchor, push_closed);
+}
+
+static int l_gc(lua_State *L)
+{
+    struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    if (s->sb)
+        ab_op_unref(ab_life_close(abl_loop(L), s->sb, false));
+    s->sb = NULL;
+    return 0;
+}
+
+/* A <close> variable that goes out of scope in a fiber waits; elsewhere it is left to the loop. */
+static int l_tbc(lua_State *L)
+{
+    lua_settop(L, 1);
+    return abl_can_wait(L) ? l_close(L) : l_gc(L);
+}
+
+static int push_frozen(lua_State *L, struct ab_op *op)
+{
+    struct layer *box = lua_touserdata(L, 2);
+    box->layer = ab_life_take_layer(op);
+    lua_pushvalue(L, 2);
+    return 1;
+}
+
+/* Sandbox:freeze(): ends it and gives its changes as a layer. */
+static int l_freeze(lua_State *L)
+{
+    struct ab_err err;
+    struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    lua_settop(L, 1);
+    if (!abl_open_sandbox(L, 1, &err))
+        return abl_push_err(L, &err, "sandbox.freeze");
+    struct layer *box = lua_newuserdatauv(L, sizeof *box, 0);
+    box->layer = NULL;
+    luaL_setmetatable(L, ABL_LAYER);
+    struct ab_anchor *anchor = abl_anchor(L);
+    anchor->op = ab_life_close(abl_loop(L), s->sb, true);
+    s->sb = NULL;
+    return abl_wait(L, anchor, push_frozen);
+}
+
+static int l_layer_close(lua_State *L)
+{
+    struct layer *box = luaL_checkudata(L, 1, ABL_LAYER);
+    ab_layer_unref(box->layer);
+    box->layer = NULL;
+    return 0;
+}
+
+/* ---- facts ---- */
+
+static void set_number(lua_State *L, const char *key, double value)
+{
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_count(lua_State *L, const char *key, uint64_t value)
+{
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+static int l_usage(lua_State *L)
+{
+    struct ab_err err;
+    struct ab_cgroup_usage u;
+    uint64_t bytes = 0, inodes = 0;
+    struct ab_sandbox *sb = abl_open_sandbox(L, 1, &err);
+    if (!sb)
+        return abl_push_err(L, &err, "sandbox.usage");
+    ab_cgroup_usage(&sb->cgroup, &u);
+    ab_sandbox_disk(sb, &bytes, &inodes);
+    lua_createtable(L, 0, 7);
+    set_count(L, "disk_bytes", bytes);
+    set_count(L, "inodes", inodes);
+    if (u.known) {
+        set_number(L, "cpu_s", u.cpu_s);
+        set_count(L, "memory_bytes", u.memory_bytes);
+        set_count(L, "memory_peak_bytes", u.memory_peak_bytes);
+        set_count(L, "pids", u.pids);
+        set_count(L, "oom_kills", u.oom_kills);
+    }
+    return 1;
+}
+
+static int l_id(lua_State *L)
+{
+    lua_pushstring(L, abl_check_sandbox(L, 1)->id);
+    return 1;
+}
+
+static int l_pid(lua_State *L)
+{
+    struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    if (!s->sb)
+        return 0;
+    lua_pushinteger(L, s->sb->pid);
+    return 1;
+}
+
+static int l_is_open(lua_State *L)
+{
+    lua_pushboolean(L, abl_check_sandbox(L, 1)->sb != NULL);
+    return 1;
+}
+
+static void new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction gc,
+                     lua_CFunction tbc)
+{
+    luaL_newmetatable(L, name);
+    lua_newtable(L);
+    luaL_setfuncs(L, methods, 0);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "__index");
+    lua_pushcfunction(L, gc);
+    lua_setfield(L, -3, "__gc");
+    lua_pushcfunction(L, tbc);
+    lua_setfield(L, -3, "__close");
+}
+
+int luaopen_agentbox_sys_sandbox(lua_State *L)
+{
+    static const luaL_Reg sandbox_methods[] = {
+        {"exec", l_exec},     {"spawn", l_spawn}, {"close", l_close},     {"freeze", l_freeze},
+        {"usage", l_usage},   {"id", l_id},       {"pid", l_pid},         {"is_open", l_is_open},
+        {NULL, NULL},
+    };
+    static const luaL_Reg layer_methods[] = {{"close", l_layer_close}, {NULL, NULL}};
+    static const luaL_Reg lib[] = {{"create", l_create}, {NULL, NULL}};
+    new_type(L, ABL_SANDBOX, sandbox_methods, l_gc, l_tbc);
+    abl_sandbox_file_methods(L);
+    lua_pop(L, 2);
+    new_type(L, ABL_LAYER, layer_methods, l_layer_close, l_layer_close);
+    lua_pop(L, 2);
+    abl_process_register(L);
+    luaL_newlib(L, lib);
+    abl_sandbox_probe_functions(L);
+    return 1;
+}

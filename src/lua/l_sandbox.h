@@ -1,0 +1,47 @@
+/* l_sandbox.h - what the files of agentbox.sys.sandbox share. */
+#ifndef AB_LUA_L_SANDBOX_H
+#define AB_LUA_L_SANDBOX_H
+
+#include "lua/conv.h"
+#include "rt/child.h"
+#include "sandbox/file.h"
+#include "sandbox/sandbox.h"
+
+#define ABL_SANDBOX "agentbox.sandbox"
+#define ABL_LAYER   "agentbox.layer"
+#define ABL_PROCESS "agentbox.process"
+
+/* User value 1: the environment, a table of strings. User value 2: the workspace. */
+struct abl_sandbox {
+    struct ab_sandbox *sb; /* owns; NULL when closed */
+    char id[40];
+    struct ab_ids ids;
+};
+
+/* Raises on another type; on a closed one only abl_open_sandbox sets err and gives NULL. */
+struct abl_sandbox *abl_check_sandbox(lua_State *L, int arg);
+struct ab_sandbox *abl_open_sandbox(lua_State *L, int arg, struct ab_err *err);
+
+/* The command at stack index `what` (a string for the shell, or a list) with the options at
+ * `opts`, in out; what it points to lies in values that are left on the stack. */
+void abl_check_command(lua_State *L, int what, int opts, struct ab_command *out);
+
+/* Fills *opts from the options table; opts->input is allocated. */
+void abl_check_proc_opts(lua_State *L, int idx, struct ab_proc_opts *opts);
+
+/* Pushes the outcome table, or nil, err when the command was lost. */
+int abl_push_outcome(lua_State *L, struct ab_proc *p, bool oom, const char *op);
+
+/* Pushes an empty Process, to be filled with a running command; sandbox: the stack index of what
+ * it keeps alive, or 0. */
+struct abl_process {
+    struct ab_proc *proc; /* owns a reference; NULL when closed */
+    uint64_t oom_before;
+};
+struct abl_process *abl_new_process(lua_State *L, int sandbox);
+
+void abl_process_register(lua_State *L);   /* leaves nothing on the stack */
+void abl_sandbox_file_methods(lua_State *L); /* adds to the method table on top */
+void abl_sandbox_probe_functions(lua_State *L); /* adds to the library table on top */
+
+#endif

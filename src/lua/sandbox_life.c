@@ -1,0 +1,155 @@
+#include "lua/sandbox_life.h"
+
+struct life {
+    struct ab_op op;
+    struct ab_sandbox *sb; /* owns, until taken */
+    struct ab_layer *layer; /* owns, until taken */
+    uv_poll_t sock, pid;
+    uv_timer_t kick; /* reports what is over before any descriptor was waited for */
+    bool sock_open, pid_open, kick_open;
+    bool abandoned; /* nobody waits for the sandbox any more */
+    bool want_layer;
+};
+
+static void on_closed(uv_handle_t *h)
+{
+    struct life *l = h->data;
+    ab_op_unref(&l->op);
+}
+
+static void close_handle(bool *open, uv_handle_t *h)
+{
+    if (*open)
+        uv_close(h, on_closed);
+    *open = false;
+}
+
+static void done(struct life *l)
+{
+    close_handle(&l->sock_open, (uv_handle_t *)&l->sock);
+    close_handle(&l->pid_open, (uv_handle_t *)&l->pid);
+    close_handle(&l->kick_open, (uv_handle_t *)&l->kick);
+    ab_op_done(&l->op);
+}
+
+static void bury(struct life *l)
+{
+    if (l->want_layer && l->sb->upper >= 0)
+        l->layer = ab_sandbox_take_layer(l->sb);
+    ab_sandbox_free(l->sb);
+    l->sb = NULL;
+    done(l);
+}
+
+static void on_pid(uv_poll_t *h, int status, int events)
+{
+    struct life *l = h->data;
+    (void)status;
+    (void)events;
+    if (ab_sandbox_reap(l->sb, false) == 0)
+        bury(l);
+}
+
+static void on_kick(uv_timer_t *t)
+{
+    bury(t->data);
+}
+
+/* Polls a descriptor; false when that cannot be had, and then there is nothing to do but block. */
+static bool watch(struct life *l, uv_poll_t *h, bool *open, int fd, uv_poll_cb cb)
+{
+    if (fd < 0 || uv_poll_init(&l->op.loop->uv, h, fd) < 0)
+        return false;
+    h->data = l;
+    *open = true;
+    ab_op_ref(&l->op);
+    uv_poll_start(h, UV_READABLE, cb);
+    return true;
+}
+
+static void start_death(struct life *l)
+{
+    close_handle(&l->sock_open, (uv_handle_t *)&l->sock);
+    ab_sandbox_kill(l->sb);
+    if (l->sb->state == AB_SANDBOX_DYING &&
+        watch(l, &l->pid, &l->pid_open, ab_sandbox_fd(l->sb), on_pid))
+        return;
+    uv_timer_init(&l->op.loop->uv, &l->kick);
+    l->kick.data = l;
+    l->kick_open = true;
+    ab_op_ref(&l->op);
+    uv_timer_start(&l->kick, on_kick, 0, 0);
+}
+
+static void on_sock(uv_poll_t *h, int status, int events)
+{
+    struct life *l = h->data;
+    struct ab_err err;
+    (void)status;
+    (void)events;
+    int rc = ab_sandbox_step(l->sb, &err);
+    if (rc == 1)
+        return;
+    if (rc < 0)
+        l->op.err = err;
+    if (rc < 0 || l->abandoned)
+        start_death(l);
+    else
+        done(l);
+}
+
+static void stop(struct ab_op *op)
+{
+    AB_CONTAINER(op, struct life, op)->abandoned = true;
+}
+
+static void fini(struct ab_op *op)
+{
+    struct life *l = AB_CONTAINER(op, struct life, op);
+    ab_sandbox_free(l->sb);
+    ab_layer_unref(l->layer);
+}
+
+static const struct ab_op_class life_class = {.name = "sandbox", .stop = stop, .fini = fini};
+
+static struct life *new_life(struct ab_loop *loop, struct ab_sandbox *sb)
+{
+    struct life *l = ab_xcalloc(1, sizeof *l);
+    ab_op_init(&l->op, &life_class, loop);
+    l->sb = sb;
+    return l;
+}
+
+struct ab_op *ab_life_create(struct ab_loop *loop, struct ab_sandbox *sb)
+{
+    struct life *l = new_life(loop, sb);
+    if (!watch(l, &l->sock, &l->sock_open, ab_sandbox_fd(sb), on_sock)) {
+        ab_err_set(&l->op.err, AB_ESYS, "cannot wait for the sandbox");
+        start_death(l);
+    }
+    return &l->op;
+}
+
+struct ab_sandbox *ab_life_take(struct ab_op *op)
+{
+    struct life *l = AB_CONTAINER(op, struct life, op);
+    struct ab_sandbox *sb = l->sb;
+    l->sb = NULL;
+    return sb;
+}
+
+struct ab_op *ab_life_close(struct ab_loop *loop, struct ab_sandbox *sb, bool want_layer)
+{
+    struct life *l = new_life(loop, sb);
+    l->want_layer = want_layer;
+    start_death(l);
+    return &l->op;
+}
+
+struct ab_layer *ab_life_take_layer(struct ab_op *op)
+{
+    struct life *l = AB_CONTAINER(op, struct life, op);
+    struct ab_layer *layer = l->layer;
+    l->layer = NULL;
+    return layer;
+}

@@ -1,0 +1,516 @@
+#include "rt/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/wire.h"
+
+#define CHUNK         65536
+#define READS_A_TURN  4           /* then others on the loop have theirs */
+#define DRAIN_MAX     (2u << 20)  /* after the end: no pipe holds more */
+#define DEATH_MS      10000       /* from kill to EXIT; the sandbox is broken beyond that */
+
+/* One descriptor on the loop. fd is -1 when it was closed; the handle may still be closing. */
+struct port {
+    uv_poll_t uv;
+    struct ab_proc *proc;
+    int fd;
+    bool open;   /* the handle exists */
+    bool active; /* it is polling */
+};
+
+struct ab_proc {
+    struct ab_loop *loop;
+    int refs; /* holders, operations, and one for each handle */
+    struct port in, out, err, ctl;
+    uv_timer_t timer;
+    bool timer_open;
+    struct ab_proc_stream streams[2];
+    struct ab_buf input;
+    size_t written;
+    bool hold_stdin, interactive, tty;
+    struct ab_proc_result result;
+    struct ab_list waiters;
+};
+
+struct waiter {
+    struct ab_op op;
+    struct ab_proc *proc; /* owns a reference */
+    struct ab_list link;  /* in proc->waiters, or alone */
+    int events;
+    bool kill_on_cancel;
+    uv_timer_t timer;
+    bool timer_open;
+};
+
+static void proc_drop(struct ab_proc *p)
+{
+    if (--p->refs > 0)
+        return;
+    ab_buf_fini(&p->streams[0].buf);
+    ab_buf_fini(&p->streams[1].buf);
+    ab_buf_fini(&p->input);
+    free(p);
+}
+
+static void on_port_closed(uv_handle_t *h)
+{
+    struct port *port = h->data;
+    proc_drop(port->proc);
+}
+
+static void port_close(struct port *port)
+{
+    if (port->open) {
+        port->open = port->active = false;
+        uv_close((uv_handle_t *)&port->uv, on_port_closed);
+    }
+    if (port->fd >= 0)
+        close(port->fd);
+    port->fd = -1;
+}
+
+static void port_poll(struct port *port, int events, uv_poll_cb cb)
+{
+    if (port->open && !port->active) {
+        uv_poll_start(&port->uv, events, cb);
+        port->active = true;
+    }
+}
+
+static void port_pause(struct port *port)
+{
+    if (port->active)
+        uv_poll_stop(&port->uv);
+    port->active = false;
+}
+
+static void port_open(struct ab_proc *p, struct port *port, int fd)
+{
+    port->proc = p;
+    port->fd = fd;
+    if (fd < 0)
+        return;
+    port->uv.data = port;
+    if (uv_poll_init(&p->loop->uv, &port->uv, fd) < 0) {
+        close(fd);
+        port->fd = -1;
+        return;
+    }
+    port->open = true;
+    p->refs++;
+}
+
+/* ---- who waits ---- */
+
+int ab_proc_events(const struct ab_proc *p)
+{
+    const struct ab_proc_stream *out = &p->streams[0], *err = &p->streams[1];
+    bool drained = p->written == p->input.len;
+    return (out->buf.len || out->eof ? AB_PROC_DATA : 0) |
+           (err->buf.len || err->eof ? AB_PROC_ERRDATA : 0) | (drained ? AB_PROC_DRAINED : 0) |
+           (p->result.over ? AB_PROC_EXIT : 0);
+}
+
+static void on_waiter_closed(uv_handle_t *h)
+{
+    struct waiter *w = h->data;
+    ab_op_unref(&w->op);
+}
+
+/* Takes the waiter off the process and closes its timer; the op itself may live on. */
+static void waiter_leave(struct waiter *w)
+{
+    ab_list_remove(&w->link);
+    if (w->timer_open) {
+        w->timer_open = false;
+        uv_close((uv_handle_t *)&w->timer, on_waiter_closed);
+    }
+}
+
+static void waiter_stop(struct ab_op *op)
+{
+    struct waiter *w = AB_CONTAINER(op, struct waiter, op);
+    waiter_leave(w);
+    if (w->kill_on_cancel)
+        ab_proc_kill(w->proc);
+}
+
+static void waiter_fini(struct ab_op *op)
+{
+    proc_drop(AB_CONTAINER(op, struct waiter, op)->proc);
+}
+
+static const struct ab_op_class waiter_class = {
+    .name = "command", .stop = waiter_stop, .fini = waiter_fini};
+
+static void waiter_done(struct waiter *w)
+{
+    waiter_leave(w);
+    ab_op_done(&w->op);
+}
+
+static void wake(struct ab_proc *p)
+{
+    int events = ab_proc_events(p);
+    p->refs++;
+    struct ab_list *it = p->waiters.next;
+    while (it != &p->waiters) {
+        struct waiter *w = AB_CONTAINER(it, struct waiter, link);
+        it = it->next;
+        if (w->events & events)
+            waiter_done(w);
+    }
+    proc_drop(p);
+}
+
+static void on_waiter_timer(uv_timer_t *t)
+{
+    waiter_done(t->data);
+}
+
+struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms, bool kill_on_cancel)
+{
+    struct waiter *w = ab_xcalloc(1, sizeof *w);
+    ab_op_init(&w->op, &waiter_class, p->loop);
+    w->proc = p;
+    p->refs++;
+    w->events = events;
+    w->kill_on_cancel = kill_on_cancel;
+    ab_list_append(&p->waiters, &w->link);
+    bool now = events & ab_proc_events(p);
+    if (now || timeout_ms) {
+        w->timer.data = w;
+        uv_timer_init(&p->loop->uv, &w->timer);
+        uv_timer_start(&w->timer, on_waiter_timer, now ? 0 : timeout_ms, 0);
+        w->timer_open = true;
+        ab_op_ref(&w->op);
+    }
+    return &w->op;
+}
+
+struct ab_proc *ab_proc_of(const struct ab_op *op)
+{
+    return AB_CONTAINER(op, const struct waiter, op)->proc;
+}
+
+/* ---- stdin ---- */
+
+static void feed(struct ab_proc *p);
+
+static void on_writable(uv_poll_t *h, int status, int events)
+{
+    struct port *port = h->data;
+    (void)status;
+    (void)events;
+    feed(port->proc);
+}
+
+static void forget_input(struct ab_proc *p)
+{
+    ab_buf_clear(&p->input);
+    p->written = 0;
+}
+
+/* A command that does not read its stdin to the end is not an error: the rest is forgotten. */
+static void feed(struct ab_proc *p)
+{
+    if (p->in.fd < 0)
+        return;
+    while (p->written < p->input.len) {
+        size_t left = p->input.len - p->written;
+        ssize_t n = write(p->in.fd, p->input.data + p->written, left < CHUNK ? left : CHUNK);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            port_poll(&p->in, UV_WRITABLE, on_writable);
+            return;
+        }
+        if (n < 0) {
+            forget_input(p);
+            port_close(&p->in);
+            wake(p);
+            return;
+        }
+        p->written += (size_t)n;
+    }
+    forget_input(p);
+    port_pause(&p->in);
+    if (!p->hold_stdin)
+        port_close(&p->in);
+    wake(p);
+}
+
+int ab_proc_write(struct ab_proc *p, const void *data, size_t len)
+{
+    if (p->result.over || (p->in.fd < 0 && !(p->tty && p->hold_stdin)))
+        return -1;
+    ab_buf_put(&p->input, data, len);
+    feed(p);
+    return 0;
+}
+
+void ab_proc_close_stdin(struct ab_proc *p)
+{
+    p->hold_stdin = false;
+    feed(p);
+}
+
+/* ---- stdout, stderr ---- */
+
+static void keep(struct ab_proc_stream *s, const char *data, size_t len)
+{
+    size_t room = s->buf.max > s->buf.len ? s->buf.max - s->buf.len : 0;
+    size_t take = len < room ? len : room;
+    if (take)
+        ab_buf_put(&s->buf, data, take);
+    s->dropped += len - take;
+}
+
+/* Reads once; false when there is nothing now or nothing ever again. */
+static bool read_some(struct ab_proc *p, struct port *port, struct ab_proc_stream *s, size_t *total)
+{
+    char chunk[CHUNK];
+    size_t want = sizeof chunk;
+    if (p->interactive && s == &p->streams[0] && !p->result.over) {
+        size_t room = s->buf.max - s->buf.len;
+        want = room < want ? room : want;
+        if (want == 0) {
+            port_pause(port);
+            return false;
+        }
+    }
+    ssize_t n = read(port->fd, chunk, want);
+    if (n > 0) {
+        keep(s, chunk, (size_t)n);
+        *total += (size_t)n;
+        return true;
+    }
+    if (n < 0 && errno == EINTR)
+        return true;
+    if (n < 0 && errno == EAGAIN)
+        return false;
+    s->eof = true; /* a terminal says EIO when its last user is gone */
+    port_close(port);
+    return false;
+}
+
+static void on_readable(uv_poll_t *h, int status, int events)
+{
+    struct port *port = h->data;
+    struct ab_proc *p = port->proc;
+    size_t total = 0;
+    (void)status;
+    (void)events;
+    struct ab_proc_stream *s = &p->streams[port == &p->err];
+    p->refs++;
+    for (int i = 0; i < READS_A_TURN && port->fd >= 0 && read_some(p, port, s, &total); i++)
+        ;
+    wake(p);
+    proc_drop(p);
+}
+
+struct ab_proc_stream *ab_proc_stream(struct ab_proc *p, bool err)
+{
+    return &p->streams[err];
+}
+
+void ab_proc_consume(struct ab_proc *p, bool err, size_t len)
+{
+    ab_buf_consume(&p->streams[err].buf, len);
+    port_poll(err ? &p->err : &p->out, UV_READABLE, on_readable);
+}
+
+void ab_proc_stop_reading(struct ab_proc *p)
+{
+    p->interactive = false;
+    port_poll(&p->out, UV_READABLE, on_readable);
+    port_poll(&p->err, UV_READABLE, on_readable);
+}
+
+/* ---- the end ---- */
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    proc_drop(h->data);
+}
+
+static void drain(struct ab_proc *p, struct port *port, struct ab_proc_stream *s)
+{
+    size_t total = 0;
+    while (port->fd >= 0 && total < DRAIN_MAX && read_some(p, port, s, &total))
+        ;
+    s->eof = true;
+    port_close(port);
+}
+
+static void finish(struct ab_proc *p)
+{
+    if (p->result.over)
+        return;
+    p->result.over = true;
+    drain(p, &p->out, &p->streams[0]);
+    drain(p, &p->err, &p->streams[1]);
+    port_close(&p->in);
+    port_close(&p->ctl);
+    forget_input(p);
+    if (p->timer_open) {
+        p->timer_open = false;
+        uv_close((uv_handle_t *)&p->timer, on_timer_closed);
+    }
+    wake(p);
+}
+
+static void send_control(struct ab_proc *p, const uint8_t *buf, long n)
+{
+    if (n > 0 && p->ctl.fd >= 0)
+        ab_wire_send(p->ctl.fd, buf, (size_t)n, NULL, 0, MSG_DONTWAIT);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct ab_proc *p = t->data;
+    p->refs++;
+    if (p->result.killed) {
+        p->result.lost = true;
+        finish(p);
+    } else {
+        p->result.timed_out = true;
+        ab_proc_kill(p);
+    }
+    proc_drop(p);
+}
+
+static void start_timer(struct ab_proc *p, uint64_t ms)
+{
+    if (!p->timer_open) {
+        uv_timer_init(&p->loop->uv, &p->timer);
+        p->timer.data = p;
+        p->timer_open = true;
+        p->refs++;
+    }
+    uv_timer_start(&p->timer, on_timer, ms, 0);
+}
+
+void ab_proc_kill(struct ab_proc *p)
+{
+    uint8_t buf[16];
+    if (p->result.over || p->result.killed)
+        return;
+    p->result.killed = true;
+    send_control(p, buf, ab_wire_put_bare(buf, sizeof buf, AB_WIRE_KILL));
+    start_timer(p, DEATH_MS);
+}
+
+void ab_proc_resize(struct ab_proc *p, unsigned rows, unsigned cols)
+{
+    uint8_t buf[32];
+    send_control(p, buf, ab_wire_put_resize(buf, sizeof buf, rows, cols));
+}
+
+static void take_exit(struct ab_proc *p, const uint8_t *buf, size_t len)
+{
+    struct ab_wire_exit m;
+    struct ab_proc_result *r = &p->result;
+    if (ab_wire_get_exit(buf, len, &m) < 0) {
+        r->lost = true;
+    } else {
+        r->code = m.code;
+        r->signal = m.signal;
+        r->errnum = m.errnum;
+        r->no_exec = m.flags & AB_WIRE_NO_EXEC;
+        r->user_us = m.user_us;
+        r->system_us = m.system_us;
+        r->max_rss_bytes = m.max_rss_bytes;
+        r->wall_us = m.wall_us;
+    }
+    finish(p);
+}
+
+static void take_terminal(struct ab_proc *p, int *fds, int nfds)
+{
+    if (!p->tty || p->out.fd >= 0 || nfds != 1) {
+        ab_wire_close_fds(fds, nfds);
+        return;
+    }
+    port_open(p, &p->in, fcntl(fds[0], F_DUPFD_CLOEXEC, 3));
+    port_open(p, &p->out, fds[0]);
+    port_poll(&p->out, UV_READABLE, on_readable);
+    feed(p);
+}
+
+static void on_control(uv_poll_t *h, int status, int events)
+{
+    struct port *port = h->data;
+    struct ab_proc *p = port->proc;
+    uint8_t buf[AB_WIRE_MAX];
+    int fds[AB_WIRE_FDS], nfds;
+    (void)status;
+    (void)events;
+    long n = ab_wire_recv(port->fd, buf, fds, &nfds, MSG_DONTWAIT);
+    if (n == -EAGAIN)
+        return;
+    p->refs++;
+    if (n > 0 && ab_wire_type(buf, (size_t)n) == AB_WIRE_STARTED) {
+        take_terminal(p, fds, nfds);
+    } else {
+        ab_wire_close_fds(fds, nfds);
+        if (n > 0 && ab_wire_type(buf, (size_t)n) == AB_WIRE_EXIT) {
+            take_exit(p, buf, (size_t)n);
+        } else {
+            p->result.lost = true;
+            finish(p);
+        }
+    }
+    proc_drop(p);
+}
+
+struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child,
+                              const struct ab_proc_opts *opts)
+{
+    struct ab_proc *p = ab_xcalloc(1, sizeof *p);
+    p->loop = loop;
+    p->refs = 1;
+    p->hold_stdin = opts->hold_stdin;
+    p->interactive = opts->interactive;
+    p->tty = child->tty;
+    p->result.code = -1;
+    ab_list_init(&p->waiters);
+    ab_buf_init(&p->streams[0].buf, opts->max_output_bytes);
+    ab_buf_init(&p->streams[1].buf, opts->max_output_bytes);
+    ab_buf_init(&p->input, 0);
+    if (opts->input_len)
+        ab_buf_put(&p->input, opts->input, opts->input_len);
+    free(opts->input);
+    port_open(p, &p->in, child->in);
+    port_open(p, &p->out, child->out);
+    port_open(p, &p->err, child->err);
+    port_open(p, &p->ctl, child->ctl);
+    p->streams[1].eof = child->tty;
+    port_poll(&p->out, UV_READABLE, on_readable);
+    port_poll(&p->err, UV_READABLE, on_readable);
+    port_poll(&p->ctl, UV_READABLE, on_control);
+    if (opts->timeout_ms)
+        start_timer(p, opts->timeout_ms);
+    feed(p);
+    return p;
+}
+
+/* Closing the control socket is the kill: nothing is left to wait for. */
+void ab_proc_unref(struct ab_proc *p)
+{
+    if (!p)
+        return;
+    if (!p->result.over && ab_list_empty(&p->waiters))
+        finish(p);
+    proc_drop(p);
+}
+
+const struct ab_proc_result *ab_proc_result(const struct ab_proc *p)
+{
+    return &p->result;
+}

@@ -1,0 +1,255 @@
+/* file_tree.c - whole trees: manifests and copies. A directory is entered by one name below a
+ * descriptor that is open already and never through a link, so no rename can lead the walk away. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sandbox/file.h"
+
+#define DEPTH_MAX 256
+#define CHUNK     65536
+
+struct walk {
+    const struct ab_tree *tree;
+    size_t max, seen;
+    ab_file_visit visit;
+    void *arg;
+    struct ab_err *err;
+    char path[8192];
+};
+
+static bool is_dot(const char *name)
+{
+    return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+static DIR *enter(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d && fd >= 0)
+        close(fd);
+    return d;
+}
+
+static int walk_dir(struct walk *w, DIR *d, size_t len, int depth)
+{
+    struct dirent *e;
+    int rc = 0;
+    while (rc == 0 && (e = readdir(d))) {
+        struct stat raw;
+        struct ab_file_stat st;
+        if (is_dot(e->d_name) || fstatat(dirfd(d), e->d_name, &raw, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        int n = snprintf(w->path + len, sizeof w->path - len, "%s%s", len ? "/" : "", e->d_name);
+        if (++w->seen > w->max || len + (size_t)n >= sizeof w->path)
+            return ab_err_set(w->err, AB_ETOOBIG, "more than %zu entries, or a path that is too long",
+                              w->max);
+        ab_file_fill_stat(w->tree, &raw, &st);
+        rc = w->visit(w->arg, w->path, &st);
+        DIR *sub = rc == 0 && st.type == 'd' && depth < DEPTH_MAX ? enter(dirfd(d), e->d_name) : NULL;
+        if (sub) {
+            rc = walk_dir(w, sub, len + (size_t)n, depth + 1);
+            closedir(sub);
+        }
+    }
+    return rc;
+}
+
+static DIR *open_start(const struct ab_tree *t, const char *path, struct ab_err *err)
+{
+    int fd = ab_file_open(t, path, O_RDONLY | O_DIRECTORY, 0);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        ab_err_sys(err, errno, "%s", path);
+        if (fd >= 0)
+            close(fd);
+    }
+    return d;
+}
+
+int ab_file_walk(const struct ab_tree *t, const char *path, size_t max, ab_file_visit visit,
+                 void *arg, struct ab_err *err)
+{
+    DIR *d = open_start(t, path, err);
+    if (!d)
+        return -1;
+    struct walk *w = ab_xcalloc(1, sizeof *w);
+    *w = (struct walk){.tree = t, .max = max, .visit = visit, .arg = arg, .err = err};
+    int rc = walk_dir(w, d, 0, 0);
+    free(w);
+    closedir(d);
+    return rc;
+}
+
+struct copying {
+    const struct ab_tree *src, *dst;
+    struct ab_file_copy *c;
+    size_t entries;
+};
+
+/* Owner and mode of a copy are those of the original, as seen inside. */
+static int dress(const struct copying *k, int fd, const struct stat *st)
+{
+    struct ab_file_stat in;
+    ab_file_fill_stat(k->src, st, &in);
+    if (k->dst->ids.count > 1 && geteuid() == 0 &&
+        fchown(fd, ab_file_outside(&k->dst->ids, in.uid), ab_file_outside(&k->dst->ids, in.gid)) < 0)
+        return -1;
+    /* On the host a set-user-id bit of the sandbox would be the host's. */
+    return fchmod(fd, st->st_mode & (k->dst->ids.count ? 07777 : 0777));
+}
+
+/* Holes are not copied: a file's size says nothing about what it holds. */
+static int copy_bytes(const struct copying *k, int in, int out, off_t size)
+{
+    static _Thread_local char chunk[CHUNK];
+    off_t at = 0;
+    while (at < size) {
+        off_t data = lseek(in, at, SEEK_DATA);
+        if (data < 0)
+            break;
+        off_t hole = lseek(in, data, SEEK_HOLE);
+        for (at = data; at < hole;) {
+            size_t want = hole - at < CHUNK ? (size_t)(hole - at) : CHUNK;
+            ssize_t n = pread(in, chunk, want, at);
+            if (n <= 0)
+                return n < 0 ? -1 : 0;
+            if ((k->c->bytes += (uint64_t)n) > k->c->max_bytes) {
+                errno = E2BIG;
+                return -1;
+            }
+            if (pwrite(out, chunk, (size_t)n, at) != n)
+                return -1;
+            at += n;
+        }
+    }
+    return ftruncate(out, size);
+}
+
+static int copy_file(struct copying *k, int from, const char *name, int to)
+{
+    struct stat st;
+    int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode)) {
+        if (in >= 0)
+            close(in);
+        k->c->skipped++;
+        return 0;
+    }
+    if (unlinkat(to, name, 0) < 0 && errno != ENOENT) {
+        close(in);
+        return -1;
+    }
+    int out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = out < 0 || copy_bytes(k, in, out, st.st_size) < 0 || dress(k, out, &st) < 0 ? -1 : 0;
+    if (rc == 0) {
+        struct timespec times[2] = {st.st_mtim, st.st_mtim};
+        futimens(out, times);
+        k->c->files++;
+    }
+    int saved = errno;
+    close(in);
+    if (out >= 0)
+        close(out);
+    errno = saved;
+    return rc;
+}
+
+static int copy_link(struct copying *k, int from, const char *name, int to, const struct stat *st)
+{
+    char target[4096];
+    ssize_t n = readlinkat(from, name, target, sizeof target - 1);
+    if (n < 0) {
+        k->c->skipped++;
+        return 0;
+    }
+    target[n] = 0;
+    if ((unlinkat(to, name, 0) < 0 && errno != ENOENT) || symlinkat(target, to, name) < 0)
+        return -1;
+    struct ab_file_stat in;
+    ab_file_fill_stat(k->src, st, &in);
+    if (k->dst->ids.count > 1 && geteuid() == 0 &&
+        fchownat(to, name, ab_file_outside(&k->dst->ids, in.uid),
+                 ab_file_outside(&k->dst->ids, in.gid), AT_SYMLINK_NOFOLLOW) < 0)
+        return -1;
+    k->c->links++;
+    return 0;
+}
+
+static int copy_dir(struct copying *k, DIR *from, int to, int depth);
+
+static int copy_subdir(struct copying *k, int from, const char *name, int to, int depth)
+{
+    struct stat st;
+    DIR *in = depth < DEPTH_MAX ? enter(from, name) : NULL;
+    if (!in) {
+        k->c->skipped++;
+        return 0;
+    }
+    if (mkdirat(to, name, 0700) < 0 && errno != EEXIST) {
+        closedir(in);
+        return -1;
+    }
+    int out = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int rc = out < 0 ? -1 : copy_dir(k, in, out, depth + 1);
+    /* The mode last: a directory without write permission must be filled first. */
+    if (rc == 0 && (fstat(dirfd(in), &st) < 0 || dress(k, out, &st) < 0))
+        rc = -1;
+    if (rc == 0)
+        k->c->dirs++;
+    int saved = errno;
+    closedir(in);
+    if (out >= 0)
+        close(out);
+    errno = saved;
+    return rc;
+}
+
+static int copy_dir(struct copying *k, DIR *from, int to, int depth)
+{
+    struct dirent *e;
+    int rc = 0;
+    while (rc == 0 && (e = readdir(from))) {
+        struct stat st;
+        if (is_dot(e->d_name) || fstatat(dirfd(from), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (++k->entries > k->c->max_entries) {
+            errno = E2BIG;
+            return -1;
+        }
+        if (S_ISREG(st.st_mode))
+            rc = copy_file(k, dirfd(from), e->d_name, to);
+        else if (S_ISDIR(st.st_mode))
+            rc = copy_subdir(k, dirfd(from), e->d_name, to, depth);
+        else if (S_ISLNK(st.st_mode))
+            rc = copy_link(k, dirfd(from), e->d_name, to, &st);
+        else
+            k->c->skipped++;
+    }
+    return rc;
+}
+
+int ab_file_copy_tree(const struct ab_tree *src, const char *from, const struct ab_tree *dst,
+                      const char *to, struct ab_file_copy *copy, struct ab_err *err)
+{
+    struct copying k = {.src = src, .dst = dst, .c = copy};
+    DIR *in = open_start(src, from, err);
+    if (!in)
+        return -1;
+    int rc = ab_file_mkdir(dst, to, true, 0755, err);
+    int out = rc < 0 ? -1 : ab_file_open(dst, to, O_RDONLY | O_DIRECTORY, 0);
+    if (rc == 0 && (out < 0 || copy_dir(&k, in, out, 0) < 0)) {
+        rc = errno == E2BIG ? ab_err_set(err, AB_ETOOBIG, "the tree has more than %zu entries or %llu bytes",
+                                         copy->max_entries, (unsigned long long)copy->max_bytes)
+                            : ab_err_sys(err, errno, "copy to %s", to);
+    }
+    if (out >= 0)
+        close(out);
+    closedir(in);
+    return rc;
+}
