@@ -187,7 +187,7 @@ struct gmatch {
     struct call c;
     size_t at;   /* where the next search begins; beyond the subject when it is over */
     size_t last; /* where the last match ended, or SIZE_MAX */
-    alignas(max_align_t) char memory[]; /* of the pattern */
+    alignas(void *) char memory[]; /* of the pattern; a userdata is aligned no better */
 };
 
 /* upvalues: the state; subject and pattern, kept alive */
