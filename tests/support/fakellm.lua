@@ -7,16 +7,25 @@
 local http = require "agentbox.http"
 local json = require "agentbox.json"
 
+if package.loaded["tests.fakellm"] then return package.loaded["tests.fakellm"] end
+
 local M = {}
+package.loaded["tests.fakellm"] = M
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 local server
 
--- More than one process only for options that a script cannot set (TLS, a Unix socket).
+local function own_pid()
+  local file <close> = assert(io.open "/proc/self/stat")
+  return file:read "n"
+end
+
+-- In the background, so that nothing waits for it: it ends with us.
 local function launch(arguments)
-  local pipe = assert(io.popen(("exec python3 %s/fakellm.py --watch-parent %s"):format(here, arguments or ""), "r"))
+  local command = "python3 %s/fakellm.py --watch-pid %d %s &"
+  local pipe <close> = assert(io.popen(command:format(here, own_pid(), arguments or ""), "r"))
   local where = assert(pipe:read "l", "fakellm did not start")
-  return { pipe = pipe, where = where }
+  return { where = where }
 end
 
 --- The address of the one server, started when first asked for.
@@ -25,15 +34,14 @@ function M.address()
   return "http://127.0.0.1:" .. server.where
 end
 
---- A server of its own; `stop` ends it.
+--- A server of its own, for what a script cannot set (TLS, a Unix socket); `stop` ends it.
 ---@param arguments string
 ---@return { where: string, stop: fun(request_opts: table) }
 function M.start(arguments)
   local own = launch(arguments)
   function own.stop(opts)
     opts.method, opts.proxy = "POST", false
-    http.request(opts)
-    own.pipe:close()
+    return http.request(opts)
   end
   return own
 end
@@ -50,11 +58,13 @@ function M.script(script)
   local steps = json.array(script.steps or script)
   script = script.steps and script or { steps = steps }
   script.steps = steps
-  assert(http.request { method = "PUT", url = address .. "/_script/" .. name, body = json.encode(script), proxy = false })
-  return {
-    url = address .. "/s/" .. name .. "/v1",
-    log = function() return json.decode(assert(http.request { url = address .. "/_log/" .. name, proxy = false }).body) end,
-  }
+  local put = { method = "PUT", url = address .. "/_script/" .. name, body = json.encode(script), proxy = false }
+  assert(http.request(put))
+  local function log()
+    local response = assert(http.request { url = address .. "/_log/" .. name, proxy = false })
+    return json.decode(response.body)
+  end
+  return { url = address .. "/s/" .. name .. "/v1", log = log }
 end
 
 ---@return table

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A scripted server that speaks the chat completions dialect, well or badly. Standard library only.
 
-    python3 fakellm.py [--script FILE|JSON] [--port 0] [--strict] [--log FILE] [--watch-parent] ...
+    python3 fakellm.py [--script FILE|JSON] [--port 0] [--strict] [--log FILE] [--watch-pid PID] ...
 
 Prints its port on the first line of stdout, then serves until killed or until `POST /_quit`.
 
@@ -15,7 +15,7 @@ Options
     --max-field N      refuse any text in a message longer than N bytes (as 400)
     --delay S          wait before every answer (a step's own delay_s wins)
     --token WORD       answer 401 unless "Authorization: Bearer WORD"
-    --watch-parent     end when the parent process ends
+    --watch-pid PID    end when that process ends
 
 Addresses
     POST /v1/chat/completions              the script of the command line
@@ -27,6 +27,7 @@ Addresses
     GET  /_redirect/N                      N redirects, then "arrived"
     ANY  /_echo                            method, headers and body of the request, as JSON
     GET  /_bytes/N                         N bytes;  ?chunk=N&delay_s=S sends them slowly
+    GET  /_deaf                            {"port": N} of a listener that answers no connection attempt
     POST /_quit                            end
 
 A script is a list of steps, or {"steps": [...], "then": step, "strict": bool, "max_field": n, "delay_s": s}.
@@ -48,15 +49,12 @@ A step is a text (the answer's content) or an object:
 """
 import argparse
 import asyncio
-import ctypes
 import email.utils
 import json
 import os
-import signal
 import socket
 import ssl
 import struct
-import sys
 import time
 import urllib.parse
 
@@ -228,6 +226,13 @@ class Server:
     async def handle(self, reader, writer):
         self.connections += 1
         self.max_connections = max(self.max_connections, self.connections)
+        current, feed_eof = asyncio.current_task(), reader.feed_eof
+
+        def client_left():
+            feed_eof()
+            current.cancel()  # a hanging answer ends with the one who waited for it
+
+        reader.feed_eof = client_left
         try:
             while True:
                 request = await self.read_request(reader)
@@ -236,7 +241,7 @@ class Server:
                 await self.answer(writer, *request)
                 if request[2].get("connection", "").lower() == "close":
                     break
-        except (Cut, ConnectionError, asyncio.IncompleteReadError, ValueError):
+        except (Cut, ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ValueError):
             pass
         finally:
             self.connections -= 1
@@ -275,6 +280,8 @@ class Server:
         elif verb == "stats":
             await self.send(writer, 200, {k: getattr(self, k) for k in (
                 "requests", "inflight", "max_inflight", "connections", "max_connections")})
+        elif verb == "deaf":
+            await self.send(writer, 200, {"port": self.deaf_port()})
         elif verb == "quit":
             await self.send(writer, 200, {})
             self.quit.set()
@@ -291,6 +298,19 @@ class Server:
             await self.send_bytes(writer, int(rest), query)
         else:
             await self.send(writer, 404, {})
+
+    def deaf_port(self):
+        """Nobody accepts and the backlog is full, so the kernel drops what comes."""
+        listener = socket.socket()
+        listener.bind((self.options.host, 0))
+        listener.listen(0)
+        self.deaf = [listener]
+        for _ in range(3):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+            self.deaf.append(filler)
+        return listener.getsockname()[1]
 
     async def send_bytes(self, writer, n, query):
         chunk, delay = int(query.get("chunk", 65536)), float(query.get("delay_s", 0))
@@ -507,8 +527,12 @@ class Server:
             server = await asyncio.start_server(self.handle, self.options.host, self.options.port, ssl=context,
                                                 backlog=4096)
             print(server.sockets[0].getsockname()[1], flush=True)
+        if self.options.watch_pid:
+            loop, fd = asyncio.get_running_loop(), os.pidfd_open(self.options.watch_pid)
+            loop.add_reader(fd, self.quit.set)
         await self.quit.wait()
         server.close()
+        os._exit(0)  # not waiting for the requests that hang
 
 
 def read_script(text):
@@ -530,17 +554,12 @@ def parse_options():
     p.add_argument("--max-field", type=int, default=0)
     p.add_argument("--delay", type=float, default=0)
     p.add_argument("--token")
-    p.add_argument("--watch-parent", action="store_true")
+    p.add_argument("--watch-pid", type=int)
     return p.parse_args()
 
 
 def main():
     options = parse_options()
-    if options.watch_parent:
-        parent = os.getppid()
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            sys.exit(0)
     try:
         asyncio.run(Server(options).run())
     except KeyboardInterrupt:
