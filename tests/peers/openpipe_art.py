@@ -92,6 +92,16 @@ def tokens_are_trainable():
                 assert extra["prompt_token_ids"]
 
 
+def art_reads_the_tokens():
+    """No tokenizer is at hand: ART must find every id and log-prob in the exchanges."""
+    for raw in lines("made-exchanges.jsonl")[0]["trajectories"]:
+        (history,) = trajectories.Trajectory.model_validate(raw).tokenize(multi_history=True).histories
+        sampled = [bool(flag & trajectories.TokenFlag.SAMPLED) for flag in history.flags]
+        assert history.tokens == [11, 12, 13, 21, 22, 23, 31, 32, 41, 42], history.tokens
+        assert sampled == [False] * 3 + [True] * 3 + [False] * 2 + [True] * 2, sampled
+        assert [lp for lp, mine in zip(history.logprobs, sampled) if mine] == [-0.4, -0.02, -0.001, -0.2, -1e-05]
+
+
 def group_of_real_rollouts():
     (line,) = lines("real-messages.jsonl")
     assert sorted(t["reward"] for t in line["trajectories"]) == [0.0, 1.0]
@@ -127,6 +137,7 @@ for name in ("real", "made"):
         results["skipped"] += 1
         print(f"ok - exchanges of {name} rollouts # SKIP this openpipe-art has none (they need Python 3.12)")
 if has_exchanges:
+    check("ART reads the token ids without a tokenizer", art_reads_the_tokens)
     check("both forms at once are refused", both_forms_at_once_are_refused)
 print(", ".join(f"{count} {name}" for name, count in results.items()))
 sys.exit(results["failed"] > 0)
