@@ -24,27 +24,6 @@ local M = {
 ---@field hint? string       # the next step
 ---@field optional? boolean  # its absence is not a failure
 
-local function first_line(path)
-  local text = require "agentbox.sys.fs".read(path, 4096)
-  return text and text:match "^[^\n]*" or nil
-end
-
-local function versions()
-  local release = require "agentbox.sys.fs".read("/etc/os-release", 65536) or ""
-  return {
-    { name = "agentbox", ok = true, detail = require "agentbox.sys.os".version },
-    { name = "lua", ok = true, detail = _VERSION },
-    { name = "kernel", ok = true, detail = first_line "/proc/sys/kernel/osrelease" or "?" },
-    { name = "system", ok = true, detail = release:match 'PRETTY_NAME="([^"]*)"' or "?" },
-  }
-end
-
-local function docker()
-  local socket = (require "agentbox.sys.os".env "DOCKER_HOST" or ""):match "^unix://(.+)$" or "/var/run/docker.sock"
-  local there = require "agentbox.sys.fs".stat(socket) ~= nil
-  return { name = "docker", ok = there, optional = true, detail = there and socket or "no socket; not needed" }
-end
-
 -- A sandbox made, used and destroyed: the only proof that counts.
 local function self_test()
   local time = require "agentbox.sys.time"
@@ -101,16 +80,15 @@ local function print_checks(checks)
 end
 
 local function prune_check()
-  local found, err = require "agentbox.sys.sandbox".sweep {}
-  if not found then return { name = "prune", ok = false, detail = tostring(err.msg), hint = err.hint } end
-  return { name = "prune", ok = true, detail = ("removed %d"):format(found.removed) }
+  return { name = "prune", ok = true, detail = ("removed %d"):format(require "agentbox.sys.sandbox".sweep()) }
 end
 
 function M.run(args)
   local models, err = model_checks(args)
   if not models then return nil, err end
-  local checks = append(versions(), require "agentbox.sys.sandbox".probe {})
-  append(checks, { self_test(), docker() })
+  local machine = require "agentbox.cli._machine"
+  local checks = append(machine.versions(), machine.sandbox())
+  checks[#checks + 1] = self_test()
   append(checks, models)
   if args.prune then checks[#checks + 1] = prune_check() end
   local failed = 0

@@ -4,16 +4,15 @@ local M = {
   summary = "remove what dead engines left behind",
   description = "Removes processes, control groups and files of engines that are no longer alive. What a living engine "
       .. "uses, this user's or another's, is left alone.",
-  options = { { "--json", "print JSON" } },
+  options = { { "-n --dry-run", "only count" }, { "--json", "print JSON" } },
 }
 
 function M.run(args)
-  local found, err = require "agentbox.sys.sandbox".sweep {}
-  if not found then return nil, err end
+  local n = require "agentbox.sys.sandbox".sweep(args.dry_run == true)
   if args.json then
-    io.stdout:write(require "agentbox.json".encode(found), "\n")
+    io.stdout:write(require "agentbox.json".encode { [args.dry_run and "found" or "removed"] = n }, "\n")
   else
-    io.stdout:write(("removed %d\n"):format(found.removed))
+    io.stdout:write(("%s %d\n"):format(args.dry_run and "found" or "removed", n))
   end
   return 0
 end

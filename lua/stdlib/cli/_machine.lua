@@ -1,0 +1,105 @@
+--- What this machine gives a sandbox, rung by rung: each a check with the next step when it is missing.
+local fs = require "agentbox.sys.fs"
+local os_ = require "agentbox.sys.os"
+
+local M = {}
+
+local function first_line(path)
+  local text = fs.read(path, 65536)
+  return text and text:match "^[^\n]*" or nil
+end
+
+local function in_path(program)
+  for dir in (os_.env "PATH" or "/usr/bin:/bin"):gmatch "[^:]+" do
+    if fs.stat(dir .. "/" .. program) then return true end
+  end
+  return fs.stat("/usr/sbin/" .. program) ~= nil
+end
+
+---agentbox, Lua, kernel, system.
+---@return agentbox.Check[]
+function M.versions()
+  local release = fs.read("/etc/os-release", 65536) or ""
+  return {
+    { name = "agentbox", ok = true, detail = os_.version },
+    { name = "lua", ok = true, detail = _VERSION },
+    { name = "kernel", ok = true, detail = first_line "/proc/sys/kernel/osrelease" or "unknown" },
+    { name = "system", ok = true, detail = release:match 'PRETTY_NAME="([^"]*)"' or "unknown" },
+  }
+end
+
+-- Each of these switches user namespaces off for ordinary users, on some system.
+local function namespaces(is_root)
+  local check = { name = "namespaces", ok = true, detail = is_root and "root: no user namespace needed to start" or "allowed" }
+  if first_line "/proc/sys/user/max_user_namespaces" == "0" then
+    check.ok, check.detail = false, "user.max_user_namespaces is 0"
+    check.hint = "sysctl user.max_user_namespaces=15000"
+  elseif not is_root and first_line "/proc/sys/kernel/unprivileged_userns_clone" == "0" then
+    check.ok, check.detail = false, "kernel.unprivileged_userns_clone is 0"
+    check.hint = "sysctl kernel.unprivileged_userns_clone=1, or run as root"
+  elseif not is_root and first_line "/proc/sys/kernel/apparmor_restrict_unprivileged_userns" == "1" then
+    check.optional = true
+    check.ok, check.detail = false, "AppArmor restricts user namespaces to programs with a profile"
+    check.hint = "install the .deb, which ships the profile, or copy it to /etc/apparmor.d and run apparmor_parser -r"
+  end
+  return check
+end
+
+local function user_ids(is_root)
+  local check = { name = "user ids", ok = true, detail = "as root any" }
+  if is_root then return check end
+  local tools = in_path "newuidmap" and in_path "newgidmap"
+  local ranges = fs.read("/etc/subuid", 1 << 20) or ""
+  check.optional, check.detail = true, "several users inside"
+  if not tools then
+    check.ok, check.detail = false, "one user inside: newuidmap and newgidmap are missing"
+    check.hint = "apt install uidmap"
+  elseif ranges == "" then
+    check.ok, check.detail = false, "one user inside: /etc/subuid gives no range"
+    check.hint = "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER"
+  end
+  return check
+end
+
+local function limits(cgroup)
+  local kept, lost = {}, {}
+  for _, name in ipairs { "memory", "pids", "cpu" } do
+    local list = cgroup[name] and kept or lost
+    list[#list + 1] = name
+  end
+  local check = { name = "limits", ok = #lost == 0, optional = true }
+  check.detail = ("cgroup %s: %s"):format(cgroup.level, #kept > 0 and table.concat(kept, ", ") or "nothing")
+  if #lost > 0 then
+    check.detail = check.detail .. "; by resource limits only: " .. table.concat(lost, ", ")
+    check.hint = cgroup.why or "run as root, or under systemd-run --user --scope -p Delegate=yes"
+  end
+  return check
+end
+
+local function network(is_root)
+  local veth = is_root and in_path "nft"
+  local pasta = in_path "pasta"
+  local check = { name = "network", ok = veth or pasta, optional = true }
+  if check.ok then
+    check.detail = "none, and full through " .. (veth and "veth and nft" or "pasta")
+  else
+    check.detail = "none only; network = full is refused"
+    check.hint = is_root and "apt install nftables" or "apt install passt"
+  end
+  return check
+end
+
+local function docker()
+  local socket = (os_.env "DOCKER_HOST" or ""):match "^unix://(.+)$" or "/var/run/docker.sock"
+  local there = fs.stat(socket) ~= nil
+  return { name = "docker", ok = there, optional = true, detail = there and socket or "no socket; not needed" }
+end
+
+---What a sandbox can use here. Whether one works is told by making one.
+---@return agentbox.Check[]
+function M.sandbox()
+  local facts = require "agentbox.sys.sandbox".probe()
+  return { namespaces(facts.root), user_ids(facts.root), limits(facts.cgroup), network(facts.root), docker() }
+end
+
+return M
