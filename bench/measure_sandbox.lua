@@ -1,0 +1,166 @@
+--- Sandboxes beside a bare spawn, bwrap and docker.
+local ab = require "agentbox"
+local peer = require "peer"
+local report = require "report"
+
+local LIMITS = { memory_mb = 512, pids_limit = 256, cpu_count = 1 }
+local clock = ab.time.monotonic
+
+local function time_us(count, fn)
+  local samples = {}
+  for i = 1, count do
+    local began = clock()
+    fn(i)
+    samples[i] = (clock() - began) * 1e6
+  end
+  return samples
+end
+
+local function create()
+  return assert(ab.sandbox.create { image = "host", network = "none", limits = LIMITS })
+end
+
+local function create_true_destroy()
+  local sb = create()
+  assert(sb:exec { "true" }.exit_code == 0)
+  sb:close()
+end
+
+-- Alternates blocks of samples: contenders is a list of { name, fn → samples }.
+local function interleave(rounds, contenders)
+  local all = {}
+  for _, one in ipairs(contenders) do all[one[1]] = {} end
+  for _ = 1, rounds do
+    for _, one in ipairs(contenders) do
+      for _, us in ipairs(one[2]()) do table.insert(all[one[1]], us) end
+    end
+  end
+  local medians = {}
+  for name, samples in pairs(all) do medians[name] = report.quantile(samples, 0.5) end
+  return medians
+end
+
+local function cold(rounds, has)
+  local contenders = { { "ours", function() return time_us(40, create_true_destroy) end } }
+  if has.bwrap then contenders[#contenders + 1] = { "bwrap", function() return peer.time("wait", 40, peer.BWRAP) end } end
+  if has.docker then contenders[#contenders + 1] = { "docker run", function() return peer.time("wait", 3, peer.DOCKER_RUN) end } end
+  local m = interleave(rounds, contenders)
+  if m["docker run"] then report.faster("create + true + destroy (T1)", m.ours, "docker run", m["docker run"], 60, 100) end
+  if m.bwrap then report.faster("create + true + destroy (T2)", m.ours, "bwrap", m.bwrap, 1.4, 2.2) end
+end
+
+local function commands(rounds, has)
+  local sb <close> = create()
+  local cases = {
+    { "exec true (T5)", "wait", { "true" }, { "/bin/true" }, 45, 55 },
+    { "exec sh -c 'echo hi', captured (T6)", "read", { "sh", "-c", "echo hi" }, { "/bin/sh", "-c", "echo hi" }, 38, 45 },
+  }
+  for _, case in ipairs(cases) do
+    local what, mode, argv, in_docker, must, stretch = table.unpack(case)
+    local contenders = {
+      { "ours", function() return time_us(100, function() assert(sb:exec(argv)) end) end },
+      { "spawn", function() return peer.time(mode, 100, argv) end },
+    }
+    if has.docker then
+      contenders[#contenders + 1] = { "docker", function() return peer.time(mode, 5, peer.docker_exec(table.unpack(in_docker))) end }
+    end
+    local m = interleave(rounds, contenders)
+    report.at_most(what, m.ours, "bare spawn", m.spawn, 1.25, 1.1)
+    if m.docker then report.faster(what, m.ours, "docker exec", m.docker, must, stretch) end
+  end
+end
+
+local function files(rounds, has)
+  local sb <close> = create()
+  local bytes, path = ("x"):rep(10240), os.tmpname()
+  assert(ab.fs.write(path, bytes))
+  local contenders = {
+    { "write", function() return time_us(200, function() assert(sb:write("file", bytes)) end) end },
+    { "read", function() return time_us(200, function() assert(#sb:read "file" == #bytes) end) end },
+  }
+  if has.docker then
+    local into, out_of = peer.docker_cp(path)
+    contenders[#contenders + 1] = { "cp in", function() return peer.time("wait", 5, into) end }
+    contenders[#contenders + 1] = { "cp out", function() return peer.time("wait", 5, out_of) end }
+  end
+  local m = interleave(rounds, contenders)
+  os.remove(path)
+  os.remove(path .. ".back")
+  if has.docker then
+    report.faster("write 10 KB (T8)", m.write, "docker cp", m["cp in"], 400, 1500)
+    report.faster("read 10 KB (T8)", m.read, "docker cp", m["cp out"], 500, 2000)
+  else
+    report.row { what = "write 10 KB", ours = report.us(m.write), unit = "" }
+    report.row { what = "read 10 KB", ours = report.us(m.read), unit = "" }
+  end
+end
+
+local function each(count, limit, fn)
+  local jobs = {}
+  for i = 1, count do jobs[i] = i end
+  local began = clock()
+  ab.async.each(jobs, fn, { limit = limit })
+  return count / (clock() - began)
+end
+
+local function throughput(rounds, has)
+  local ours, bwrap, docker = {}, {}, {}
+  for _ = 1, rounds do
+    ours[#ours + 1] = each(400, 16, create_true_destroy)
+    if has.bwrap then bwrap[#bwrap + 1] = peer.rate(peer.BWRAP, 4, 400, clock) end
+    if has.docker then docker[#docker + 1] = peer.rate(peer.DOCKER_RUN, 4, 16, clock) end
+  end
+  local rate = report.quantile(ours, 0.5)
+  report.row { what = "create + true + destroy, per second (T10)", ours = ("%.0f/s"):format(rate), value = rate, unit = "/s",
+    must = 700, stretch = 1000, better = "more" }
+  local function beside(name, samples, must, stretch)
+    if #samples == 0 then return end
+    local theirs = report.quantile(samples, 0.5)
+    report.row { what = "the same", ours = ("%.0f/s"):format(rate), peer = ("%s %.1f/s"):format(name, theirs), value = rate / theirs,
+      unit = "x", must = must, stretch = stretch, better = "more" }
+  end
+  beside("docker run", docker, 70, 100)
+  beside("bwrap", bwrap, 1.75, 2.5)
+end
+
+local function meminfo_available()
+  local kb
+  for line in io.lines "/proc/meminfo" do kb = kb or line:match "^MemAvailable:%s+(%d+)" end
+  return tonumber(kb) * 1024
+end
+
+local function many(rounds)
+  local count, boxes = 2000, {}
+  local first <close> = create()
+  local function exec_us() return time_us(100, function() assert(first:exec { "true" }) end) end
+  local alone, crowded = {}, {}
+  for _ = 1, rounds do table.move(exec_us(), 1, 100, #alone + 1, alone) end
+  collectgarbage()
+  local before = meminfo_available()
+  each(count, 16, function(i) boxes[i] = create() end)
+  local used = (before - meminfo_available()) / count
+  for _ = 1, rounds do table.move(exec_us(), 1, 100, #crowded + 1, crowded) end
+  local sample = table.move(boxes, 1, 64, 1, {})
+  local rate = each(6400, 64, function(i) assert(sample[i % 64 + 1]:exec { "true" }) end)
+  each(count, 16, function(i) boxes[i]:close() end)
+  report.row { what = "idle sandbox, memory (T12)", ours = ("%.2f MB"):format(used / 1e6), value = used / 1e6, unit = "MB",
+    must = 0.5, stretch = 0.3, better = "less" }
+  local a, c = report.quantile(alone, 0.5), report.quantile(crowded, 0.5)
+  report.row { what = "exec true with 2,000 sandboxes alive (T12)", ours = report.us(c), peer = "alone " .. report.us(a),
+    value = (c / a - 1) * 100, unit = "% slower", must = 10, stretch = 5, better = "less" }
+  report.row { what = "exec true in 64 sandboxes at once, per second (T11)", ours = ("%.0f/s"):format(rate), value = rate,
+    unit = "/s", must = 2700, stretch = 3300, better = "more" }
+end
+
+return function(rounds)
+  local has = { bwrap = peer.has_bwrap(), docker = peer.start_docker() }
+  local ok, problem = xpcall(function()
+    cold(rounds, has)
+    commands(rounds, has)
+    files(rounds, has)
+    throughput(rounds, has)
+    many(rounds)
+  end, debug.traceback)
+  if has.docker then peer.stop_docker() end
+  assert(ok, problem)
+end

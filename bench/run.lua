@@ -1,0 +1,34 @@
+--- `make bench`: measures this machine and prints a table with the targets beside the results.
+---
+---     agentbox script bench/run.lua [sandbox|engine] [--rounds N]
+---
+--- Ours and the peers' runs alternate in small blocks, so that a slow minute of the machine slows all of them. Medians.
+--- Docker is measured if its server runs, bwrap if it is installed; what is missing has no row.
+local report = require "report"
+
+local which, rounds = nil, 5
+local at = 1
+while arg[at] do
+  if arg[at] == "--rounds" then
+    rounds, at = tonumber(arg[at + 1]), at + 1
+  else
+    which = arg[at]
+  end
+  at = at + 1
+end
+
+local function machine()
+  local pipe = assert(io.popen "nproc; uname -r; . /etc/os-release; echo \"$PRETTY_NAME\"")
+  local cores, kernel, system = pipe:read("l", "l", "l")
+  pipe:close()
+  return ("%s cores, Linux %s, %s"):format(cores, kernel, system)
+end
+
+for _, name in ipairs { "engine", "sandbox" } do
+  if not which or which == name then
+    io.stderr:write(name, "\n")
+    require("measure_" .. name)(rounds)
+  end
+end
+print(("%s; medians of %d interleaved rounds.\n"):format(machine(), rounds))
+print(report.table())

@@ -1,0 +1,33 @@
+--- N rollouts wait for a model server that never answers; prints what the engine uses. `agentbox script waiting.lua N`
+local ab = require "agentbox"
+local os_ = require "agentbox.sys.os"
+
+local count = tonumber(arg[1])
+local here = arg[0]:match "^(.*)/[^/]*$" or "."
+
+-- The server tells its port first and then, once it has them all, the number of requests it holds.
+local pipe = assert(io.popen(("exec python3 %s/silent_server.py %d"):format(here, count)))
+local port = assert(pipe:read "n", "the server did not start")
+
+local function rollout()
+  local model <close> = ab.model.open { model = "m", base_url = ("http://127.0.0.1:%d/v1"):format(port), timeout_s = 600,
+    idle_timeout_s = 600 }
+  local task = ab.task.new { task_id = "wait", description = "Wait.", verifier = { type = "command", command = "true" } }
+  ab.rollout.run { task = task, model = model, sandbox = { backend = "none" } }
+end
+
+ab.async.scope(function(scope)
+  for _ = 1, count do scope:spawn(rollout) end
+  -- Reading would block the loop, so the server's report is a file.
+  local path = ("/tmp/agentbox-silent-%d"):format(port)
+  local deadline = ab.time.monotonic() + 120
+  while not ab.fs.exists(path) do
+    assert(ab.time.monotonic() < deadline, "the requests did not arrive")
+    ab.async.sleep(0.05)
+  end
+  collectgarbage()
+  print(("%.1f MB"):format(os_.memory_rss() / 1e6))
+  io.stdout:flush()
+  ab.fs.remove(path)
+  os.exit(0)
+end)
