@@ -47,7 +47,7 @@ function M.test_agentbox_values()
   lu.assertEquals(doc.messages[5].raw.finish_reason, "stop")
   lu.assertEquals(doc.messages[1].raw, json.null)
   lu.assertEquals({ doc.metrics.sandbox_create_s, doc.metrics.seed_s, doc.metrics.verify_s }, { 0.9, 0.1, 0.5 })
-  lu.assertEquals(doc.created_at, "2025-11-29T19:20:00.000000Z")
+  lu.assertEquals(doc.created_at, "2025-11-29T19:20:00Z")
   lu.assertEquals(doc.metadata.tools_available[1], "sh")
   lu.assertEquals(doc.metadata.task_metadata.difficulty, "easy")
 end

@@ -165,6 +165,11 @@ local function metadata_of(t)
   return out
 end
 
+-- As the reference prints times: no fraction when there is none.
+local function iso(seconds)
+  return (time.iso(seconds):gsub("%.000000Z$", "Z"))
+end
+
 --- Turns a trajectory into AgentBox's document.
 ---@param t agentbox.Traj
 ---@return table doc
@@ -190,8 +195,8 @@ function M.convert(t)
   doc.model = null(line.policy.model)
   doc.tool_mode = null(line.tool_mode)
   doc.tools = null(t.tools)
-  doc.created_at = time.iso(line.started)
-  doc.finished_at = line.finished and line.finished ~= json.null and time.iso(line.finished) or json.null
+  doc.created_at = iso(line.started)
+  doc.finished_at = line.finished and line.finished ~= json.null and iso(line.finished) or json.null
   if #path < #line.nodes then lost "branches beside the main thread" end
   if choice.any(line.calls, "error") then lost "calls that failed" end
   return doc, losses
