@@ -212,11 +212,12 @@ local function dispatch(argv)
 end
 
 -- An error value that somebody raised is reported like one that was returned. Anything else is a defect: of the
--- lab when its code is innermost, else ours.
+-- lab when its code called, else ours.
 local function on_raise(err)
   if type(err) == "table" and err.code then return err end
   local traces = require "agentbox.cli._trace"
-  if traces.is_foreign(2) or tostring(err):find "^error loading module" then return { code = "defect", msg = traces.text(err) } end
+  local of_lab = #traces.lines(2) > 0 or tostring(err):find "^error loading module"
+  if of_lab then return { code = "defect", msg = traces.text(err) } end
   return { bug = debug.traceback(tostring(err), 2) }
 end
 

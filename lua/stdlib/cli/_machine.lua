@@ -30,7 +30,7 @@ end
 
 -- Each of these switches user namespaces off for ordinary users, on some system.
 local function namespaces(is_root)
-  local check = { name = "namespaces", ok = true, detail = is_root and "root: no user namespace needed to start" or "allowed" }
+  local check = { name = "namespaces", ok = true, detail = is_root and "as root" or "for ordinary users too" }
   if first_line "/proc/sys/user/max_user_namespaces" == "0" then
     check.ok, check.detail = false, "user.max_user_namespaces is 0"
     check.hint = "sysctl user.max_user_namespaces=15000"

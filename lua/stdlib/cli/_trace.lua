@@ -14,19 +14,6 @@ local function label(frame)
   return ("function at line %d"):format(frame.linedefined)
 end
 
----Is the innermost Lua function outside the library?
----@param level integer   # as for error()
----@return boolean
-function M.is_foreign(level)
-  local i = level + 1
-  while true do
-    local frame = debug.getinfo(i, "S")
-    if not frame then return false end
-    if frame.what ~= "C" then return not is_ours(frame.source) end
-    i = i + 1
-  end
-end
-
 ---The lines of the call stack that belong to files outside the library, innermost first.
 ---@param level integer   # as for error(); 1 is the caller
 ---@return string[]

@@ -4,8 +4,8 @@ local out = require "agentbox.cli._out"
 local M = {
   name = "doctor",
   summary = "check this machine, its sandbox and a model server",
-  description = "Shows versions, what the sandbox can use here and what is missing, and runs a command in a sandbox. With "
-      .. "--model or --base-url it asks the model server for a chat and for a tool call.",
+  description = "Shows versions, what the sandbox can use here and what is missing, and runs a command in a sandbox. "
+      .. "With --model or --base-url it asks the model server for a chat and for a tool call.",
   options = {
     { "-m --model", "NAME", "probe this model" },
     { "--base-url", "URL", "of the model server" },

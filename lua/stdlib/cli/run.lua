@@ -50,7 +50,8 @@ local function report(args, t, stored)
       saved = stored and stored.json, run_dir = stored and stored.run_dir,
     }, "\n")
   else
-    io.stdout:write(("status=%s reward=%s steps=%d\n"):format(t.final_status, out.number(t.reward), t.metrics.steps or 0))
+    local steps = t.metrics.steps or 0
+    io.stdout:write(("status=%s reward=%s steps=%d\n"):format(t.final_status, out.number(t.reward), steps))
     if stored then io.stdout:write("saved ", stored.json, "\n") end
   end
   if t.error then io.stderr:write("agentbox: run: ", out.line(tostring(t.error)), "\n") end
@@ -75,7 +76,8 @@ local function options(config, args, task, model)
   if not agent then return nil, err end
   return {
     task = task, model = model, agent = agent, sandbox = parts.sandbox(config),
-    verifier = config:value "run.verifier", seed = config:value "run.seed", run_id = require "agentbox.sys.rand".uuid4(),
+    verifier = config:value "run.verifier", seed = config:value "run.seed",
+    run_id = require "agentbox.sys.rand".uuid4(),
   }
 end
 

@@ -3,7 +3,8 @@ local M = {}
 
 local OPTIONS = {
   task = { "any" }, files = { "map" }, hidden = { "map" }, data = { "any" }, params = { "any" }, sandbox = { "map" },
-  timeout_s = { "number", default = 60 }, verifier = { "any" }, turns = { "list" }, agent = { "any" }, seed = { "integer" },
+  timeout_s = { "number", default = 60 }, verifier = { "any" }, turns = { "list" }, agent = { "any" },
+  seed = { "integer" },
 }
 
 local function task_of(opts)
