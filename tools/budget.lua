@@ -64,7 +64,7 @@ local function check(file, budget)
     if not before:find "budget: table" then judge(("%s:%d"):format(file, start), "function of", size, table.unpack(budget.func)) end
   end)
   for number, line in ipairs(lines) do
-    if budget.width then
+    if budget.width and not line:find "^%-%-%-@" then -- an annotation is one line, however long
       judge(("%s:%d"):format(file, number), "columns", utf8.len(line) or #line, table.unpack(budget.width))
     end
   end

@@ -246,10 +246,10 @@ local Semaphore = {}
 Semaphore.__index = Semaphore
 
 ---@class agentbox.Permit
----@field release fun(self)   # may be called twice; leaving a <close> scope does it too
 local Permit = {}
 Permit.__index = Permit
 
+---Lets the next one in. May be called twice; leaving a <close> scope does it too.
 function Permit:release()
   local sem = self._sem
   self._sem = nil

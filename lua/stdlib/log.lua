@@ -17,9 +17,17 @@ function M.write(level, format, ...)
   if sink then sink(level, text) else sys.write(level, text) end
 end
 
+---write at level "debug".
+---@param ... any   # a format and its arguments
 function M.debug(...) M.write("debug", ...) end
+---write at level "info".
+---@param ... any   # a format and its arguments
 function M.info(...) M.write("info", ...) end
+---write at level "warn".
+---@param ... any   # a format and its arguments
 function M.warn(...) M.write("warn", ...) end
+---write at level "error".
+---@param ... any   # a format and its arguments
 function M.error(...) M.write("error", ...) end
 
 ---Lines below this level are dropped; "warn" at first.
