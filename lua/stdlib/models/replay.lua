@@ -33,7 +33,9 @@ local function difference(recorded, messages)
     if not messages[i] then return ("the recorded request had a message %d"):format(i) end
     local was = json.encode(recorded[i], { sorted = true })
     local is = json.encode(wire.outgoing(messages[i]), { sorted = true })
-    if was ~= is then return ("message %d differs: recorded %.120s, now %.120s"):format(i, was, is) end
+    if was ~= is then
+      return ("message %d differs: recorded %s, now %s"):format(i, was:sub(1, 120), is:sub(1, 120))
+    end
   end
 end
 
