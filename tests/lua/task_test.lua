@@ -129,8 +129,8 @@ function M.test_broken_files_are_named()
   lu.assertNil(got)
   lu.assertStrContains(err.msg, "no such file or folder")
   assert(fs.mkdir(dir .. "/empty"))
-  _, err = task.load(dir .. "/empty")
-  lu.assertStrContains(err.msg, "no task.json or task.yaml")
+  local _, why = task.load(dir .. "/empty")
+  lu.assertStrContains(why.msg, "no task.json or task.yaml")
 end
 
 function M.test_escapes_are_refused()

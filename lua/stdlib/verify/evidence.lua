@@ -228,9 +228,10 @@ end
 ---@return agentbox.Diff?
 ---@return agentbox.Err?
 function Evidence:diff()
-  local before, after, new = self.before, self.after, nil
+  local before, after = self.before, self.after
   local old, problem = tree_of(before, self.workspace)
   if not old then return nil, problem end
+  local new
   new, problem = tree_of(after, self.workspace)
   if not new then return nil, problem end
   local diff = setmetatable({ added = {}, changed = {}, removed = {} }, Diff)

@@ -138,11 +138,9 @@ end
 local function restore(sb, workspace, pristine, now, tamper)
   for _, name in ipairs(schema.names(pristine.files)) do
     local file, entry = pristine.files[name], now[name]
-    local equal, problem = false, nil
-    if entry then
-      equal, problem = same(sb, workspace, name, file, entry)
-      if problem then return nil, problem end
-    end
+    local equal, problem = false
+    if entry then equal, problem = same(sb, workspace, name, file, entry) end
+    if problem then return nil, problem end
     if not equal then
       local kind = entry and tamper.changed or tamper.removed
       kind[#kind + 1] = name
