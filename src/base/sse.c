@@ -130,7 +130,9 @@ static int take_line(struct ab_sse *sse, const char **data, size_t *len, const c
     size_t n = end ? (size_t)(end - *data) : *len;
     *line = *data;
     *line_len = n;
-    if (!end || sse->line.len > 0) {
+    /* The cap holds for a line that needs no copy too: what is refused must not depend on the chunks. */
+    bool too_long = sse->line.max && n > sse->line.max;
+    if (!end || sse->line.len > 0 || too_long) {
         if (ab_buf_append(&sse->line, *data, n, err) < 0)
             return ab_err_wrap(err, "line of an event stream");
         *line = sse->line.data;
