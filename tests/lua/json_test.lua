@@ -1,0 +1,208 @@
+local json = require "agentbox.json"
+local lu = require "luaunit"
+
+local M = {}
+
+local function round(text, opts)
+  local value, err = json.decode(text)
+  lu.assertNotNil(value, tostring(err))
+  return json.encode(value, opts)
+end
+
+function M.test_what_plain_tables_lose_comes_back()
+  for _, text in ipairs {
+    "{}", "[]", "null", "[null]", "[[],{}]", "1.0", "-0.0", "0.1", "9007199254740993", "18446744073709551615",
+    "123456789012345678901234567890", "-9223372036854775808", "1e400", '{"b":1,"a":{"z":0,"y":[]}}', '"\\u0000"',
+    '{"a\\u0000b":1}', '"é€😀"', "true", "false",
+  } do
+    lu.assertEquals(round(text), text)
+  end
+end
+
+function M.test_floats_look_like_python()
+  lu.assertEquals(round "[1e-7,1e16,1E5,1e-400,100000.0]", "[1e-07,1e+16,100000.0,0.0,100000.0]")
+end
+
+function M.test_types()
+  lu.assertEquals(math.type(json.decode "1"), "integer")
+  lu.assertEquals(math.type(json.decode "1.0"), "float")
+  local big = json.decode "18446744073709551616"
+  lu.assertEquals(tostring(big), "18446744073709551616")
+  lu.assertEquals(json.type(big), "number")
+  lu.assertTrue(big == json.decode "18446744073709551616")
+  lu.assertEquals(tostring(json.null), "null")
+  lu.assertEquals(json.type(json.null), "null")
+  lu.assertEquals(json.type(json.decode "{}"), "object")
+  lu.assertEquals(json.type(json.decode "[]"), "array")
+  lu.assertNil(json.type {})
+  lu.assertTrue(json.is_array(json.decode "[1]"))
+  lu.assertFalse(json.is_array { 1 })
+  lu.assertEquals(#json.decode "[1,2,3]", 3)
+end
+
+function M.test_errors_are_values()
+  local value, err = json.decode '{"a": [1, 2,]}'
+  lu.assertNil(value)
+  lu.assertEquals(err.code, "parse")
+  lu.assertStrContains(err.msg, "line 1 column 13")
+  lu.assertEquals(select(2, json.decode(("["):rep(1025) .. ("]"):rep(1025))).code, "parse")
+  lu.assertEquals(select(2, json.decode "").code, "parse")
+end
+
+function M.test_misuse_raises()
+  lu.assertErrorMsgContains("unknown option 'rwa'", json.decode, "1", { rwa = {} })
+  lu.assertErrorMsgContains("unknown option 'pretty'", json.encode, 1, { pretty = true })
+  lu.assertErrorMsgContains("option 'utf8'", json.encode, 1, { utf8 = "keep" })
+  lu.assertError(json.decode, nil)
+end
+
+function M.test_repeated_keys_last_wins_in_the_first_place()
+  lu.assertEquals(round '{"a":1,"b":2,"a":3}', '{"a":3,"b":2}')
+  lu.assertEquals(round '[{"a":1,"b":2},{"a":1,"b":2,"b":4}]', '[{"a":1,"b":2},{"a":1,"b":4}]')
+end
+
+function M.test_order_of_keys()
+  local t = json.decode '{"z":1,"y":2,"x":3}'
+  t.w = 4
+  t.y = nil
+  local seen = {}
+  for k, v in pairs(t) do seen[#seen + 1] = k .. v end
+  lu.assertEquals(seen, { "z1", "x3", "w4" })
+  t.y = 5 -- deleted and set again: last
+  lu.assertEquals(json.encode(t), '{"z":1,"x":3,"w":4,"y":5}')
+  t.z = 9 -- still there: keeps its place
+  lu.assertEquals(json.encode(t), '{"z":9,"x":3,"w":4,"y":5}')
+  lu.assertEquals(json.keys(t)[4], "y")
+  lu.assertEquals(json.encode(t, { sorted = true }), '{"w":4,"x":3,"y":5,"z":9}')
+end
+
+function M.test_objects_of_one_shape_do_not_share_changes()
+  local list = json.decode '[{"a":1,"b":2},{"a":3,"b":4}]'
+  list[1].c = 5
+  list[1].a = nil
+  lu.assertEquals(json.encode(list), '[{"b":2,"c":5},{"a":3,"b":4}]')
+end
+
+function M.test_many_new_and_deleted_keys_stay_small()
+  local t = json.object()
+  for i = 1, 10000 do
+    t["k" .. i] = i
+    t["k" .. i - 1] = nil
+  end
+  lu.assertEquals(json.encode(t), '{"k10000":10000}')
+  lu.assertTrue(#getmetatable(t) < 64)
+end
+
+function M.test_marks()
+  lu.assertEquals(json.encode {}, "{}")
+  lu.assertEquals(json.encode(json.array()), "[]")
+  lu.assertEquals(json.encode { list = json.array {}, map = {} }, '{"list":[],"map":{}}')
+  local t = json.object({ b = 1, a = 2, c = 3 }, { "c", "nothing" })
+  lu.assertEquals(json.encode(t), '{"c":3,"a":2,"b":1}')
+  lu.assertEquals(json.encode { b = 1, a = { 1, { y = 1, x = 2 } } }, '{"a":[1,{"x":2,"y":1}],"b":1}')
+end
+
+local function refused(value, part, opts)
+  local ok, err = pcall(json.encode, value, opts)
+  lu.assertFalse(ok)
+  lu.assertEquals(err.code, "badarg")
+  lu.assertStrContains(err.msg, part)
+end
+
+function M.test_what_json_cannot_say_names_its_path()
+  refused({ a = { b = { 1, 0 / 0 } } }, "at .a.b[2]: NaN")
+  refused({ 1 / 0 }, "infinity")
+  refused({ x = print }, "at .x: a function")
+  refused({ 1, nil, 3 }, "holes")
+  refused({ 1, 2, x = 3 }, "named members")
+  refused({ [2] = 1 }, "keys must be strings")
+  refused({ [1.5] = 1 }, "keys must be strings")
+  refused("\xff", "not UTF-8", { utf8 = "error" })
+  local cycle = {}
+  cycle.me = cycle
+  refused(cycle, "a cycle")
+  lu.assertEquals(json.encode({ 0 / 0, 1 / 0 }, { nonfinite = "null" }), "[null,null]")
+end
+
+function M.test_size_is_bounded()
+  local t = { "x" }
+  for _ = 1, 60 do t = { t, t } end -- 2^60 leaves
+  local ok, err = pcall(json.encode, t, { max_bytes = 100000 })
+  lu.assertFalse(ok)
+  lu.assertEquals(err.code, "toobig")
+end
+
+function M.test_indent_is_python_s()
+  local value = json.decode '{"a":[1,{"b":[]}],"c":{},"é":"x"}'
+  lu.assertEquals(json.encode(value, { indent = 2 }), [[
+{
+  "a": [
+    1,
+    {
+      "b": []
+    }
+  ],
+  "c": {},
+  "é": "x"
+}]])
+end
+
+function M.test_text_is_always_utf8()
+  lu.assertEquals(json.encode "a\xffb\xe2\x82", '"a\u{fffd}b\u{fffd}"')
+  lu.assertEquals(json.encode("é😀\127\xff", { ascii = true }), '"\\u00e9\\ud83d\\ude00\\u007f\\ufffd"')
+  lu.assertEquals(json.encode "\"\\/\b\f\n\r\t\1", '"\\"\\\\/\\b\\f\\n\\r\\t\\u0001"')
+end
+
+function M.test_raw_members()
+  local text = '{"logprobs": {"a": [1,\n 2.50, "\\u0041é"]},"x":{"logprobs":null}}'
+  local value = json.decode(text, { raw = { "logprobs" } })
+  lu.assertEquals(json.type(value.logprobs), "raw")
+  lu.assertEquals(value.logprobs:text(), '{"a": [1,\n 2.50, "\\u0041é"]}')
+  lu.assertEquals(value.logprobs:decode().a[3], "Aé")
+  lu.assertEquals(value.x.logprobs, json.null)
+  lu.assertEquals(json.encode(value), '{"logprobs":{"a": [1,  2.50, "\\u0041é"]},"x":{"logprobs":null}}')
+  lu.assertNil(json.decode('{"logprobs":[1,]}', { raw = { "logprobs" } }))
+end
+
+function M.test_raw_text()
+  lu.assertEquals(json.encode { a = json.raw " [1, 2.50] " }, '{"a":[1, 2.50]}')
+  lu.assertEquals(json.encode(json.raw " 7 "), "7")
+  lu.assertEquals(select(2, json.raw "[1").code, "parse")
+end
+
+function M.test_repair()
+  local value, repaired = json.decode('["\\ud800","a\nb","\xff","\\\\ud800"]', { repair = true })
+  lu.assertTrue(repaired)
+  lu.assertEquals(json.encode(value), '["\u{fffd}","a\\nb","\u{fffd}","\\\\ud800"]')
+  value, repaired = json.decode("[100000000000000000000000]", { repair = true })
+  lu.assertFalse(repaired) -- nothing is lost, so nothing was repaired
+  lu.assertEquals(json.encode(value), "[100000000000000000000000]")
+  value, repaired = json.decode("[1,", { repair = true })
+  lu.assertNil(value)
+  lu.assertEquals(repaired.code, "parse")
+end
+
+function M.test_arguments()
+  lu.assertEquals(json.encode((json.decode_arguments "")), "{}")
+  lu.assertEquals(json.encode((json.decode_arguments " \n")), "{}")
+  lu.assertEquals(json.decode_arguments('{"code":"a\n\tb"}').code, "a\n\tb")
+  lu.assertNil(json.decode_arguments "not json")
+end
+
+function M.test_cjson_null_is_understood_and_cjson_loses()
+  local cjson = require "cjson"
+  lu.assertEquals(json.encode { a = cjson.null }, '{"a":null}')
+  lu.assertEquals(cjson.encode(cjson.decode "[]"), "{}") -- why the library does not use it
+  lu.assertEquals(json.encode(json.decode "[9007199254740993]"), "[9007199254740993]")
+  lu.assertNotEquals(cjson.encode(cjson.decode "[9007199254740993]"), "[9007199254740993]")
+end
+
+function M.test_finalizers_may_parse_while_values_are_built()
+  for i = 1, 2000 do
+    setmetatable({}, { __gc = function() lu.assertEquals(json.decode('{"i":[' .. i .. "]}").i[1], i) end })
+    lu.assertEquals(json.decode('{"a":[{"b":' .. i .. "}]}").a[1].b, i)
+  end
+  collectgarbage()
+end
+
+return M
