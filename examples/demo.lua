@@ -21,6 +21,7 @@ local function models()
   if setting "MODEL" then
     local model = ab.model.open {
       model = setting "MODEL", base_url = setting "BASE_URL", api_key = setting "API_KEY" and ab.secret "API_KEY",
+      max_tries = 3, -- somebody is watching: a server that is not there is said soon
     }
     return function() return model end, setting "MODEL"
   end
