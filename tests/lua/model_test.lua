@@ -145,8 +145,12 @@ end
 
 -- ---------------------------------------------------------------- the wire form of messages
 
+local function one_text(message)
+  return wire.messages_text({ message }):match "^%[(.*)%]$"
+end
+
 function M.test_messages_are_built_from_a_list()
-  local text = wire.message_text {
+  local text = one_text {
     role = "assistant", content = json.null, timestamp = 5, refusal = json.null, reasoning = "r",
     tool_calls = { { id = "1", type = "function", index = 0, ["function"] = { name = "t", arguments = { a = 1 } } } },
   }
@@ -154,19 +158,12 @@ function M.test_messages_are_built_from_a_list()
   test.eq(json.keys(sent), { "role", "reasoning", "tool_calls" })
   test.eq(sent.tool_calls[1]["function"].arguments, '{"a":1}')
   test.eq(sent.tool_calls[1].index, nil)
-  test.eq(json.decode(wire.message_text { role = "assistant", content = json.null }).content, "")
+  test.eq(json.decode(one_text { role = "assistant", content = json.null }).content, "")
 end
 
 function M.test_a_clean_message_is_sent_as_it_stands()
   local message = json.decode '{"content":"é","role":"user"}'
-  test.eq(wire.message_text(message), json.encode(message))
-end
-
-function M.test_an_edited_message_is_encoded_again()
-  local message = user "one"
-  test.contains(wire.message_text(message), "one")
-  message.content = "two"
-  test.contains(wire.message_text(message), "two")
+  test.eq(one_text(message), json.encode(message))
 end
 
 -- ---------------------------------------------------------------- retries

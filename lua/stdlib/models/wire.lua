@@ -80,21 +80,14 @@ function M.outgoing(message)
   return clean
 end
 
--- A history is sent again at every turn; each message is encoded once. The members are compared because a script may
--- have edited the message in place.
-local encoded = setmetatable({}, { __mode = "k" })
-
---- The JSON text of a message as it goes on the wire.
----@param message agentbox.Message
+--- The JSON text of a history as it goes on the wire. It is made anew at every turn: a text kept beside each message
+--- would double what a waiting rollout holds.
+---@param messages agentbox.Message[]
 ---@return string
-function M.message_text(message)
-  local known = encoded[message]
-  if known and rawequal(known.content, message.content) and rawequal(known.tool_calls, message.tool_calls) then
-    return known.text
-  end
-  local text = json.encode(M.outgoing(message))
-  encoded[message] = { content = message.content, tool_calls = message.tool_calls, text = text }
-  return text
+function M.messages_text(messages)
+  local list = json.array {}
+  for i, message in ipairs(messages) do list[i] = M.outgoing(message) end
+  return json.encode(list)
 end
 
 local function without_parameters(tool)
@@ -106,21 +99,14 @@ local function without_parameters(tool)
   return clean
 end
 
-local tool_texts = setmetatable({}, { __mode = "k" })
-
 --- The JSON text of a tool list. A tool without parameters says nothing about them: some servers refuse an empty
 --- `properties`.
 ---@param tools table[]
 ---@return string
 function M.tools_text(tools)
-  local text = tool_texts[tools]
-  if not text then
-    local clean = json.array {}
-    for i, tool in ipairs(tools) do clean[i] = without_parameters(tool) end
-    text = json.encode(clean)
-    tool_texts[tools] = text
-  end
-  return text
+  local clean = json.array {}
+  for i, tool in ipairs(tools) do clean[i] = without_parameters(tool) end
+  return json.encode(clean)
 end
 
 local function add_members(parts, map, taken)
@@ -140,9 +126,7 @@ end
 ---@param fixed { model: string, sampling?: table, extra?: table, stream?: boolean }
 ---@return string
 function M.body(request, fixed)
-  local messages = {}
-  for i, message in ipairs(request.messages) do messages[i] = M.message_text(message) end
-  local parts = { '"model":' .. json.encode(fixed.model), '"messages":[' .. table.concat(messages, ",") .. "]" }
+  local parts = { '"model":' .. json.encode(fixed.model), '"messages":' .. M.messages_text(request.messages) }
   local taken = { model = true, messages = true, tools = true, tool_choice = true }
   if request.tools and #request.tools > 0 then
     parts[#parts + 1] = '"tools":' .. M.tools_text(request.tools)
