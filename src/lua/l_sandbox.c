@@ -2,11 +2,15 @@
  * lua/stdlib/sandbox.lua. */
 #include "lua/l_sandbox.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lua/sandbox_life.h"
+#include "rt/plain.h"
 #include "sandbox/zygote.h"
 
 int luaopen_agentbox_sys_sandbox(lua_State *L);
@@ -20,12 +24,46 @@ struct abl_sandbox *abl_check_sandbox(lua_State *L, int arg)
     return luaL_checkudata(L, arg, ABL_SANDBOX);
 }
 
-struct ab_sandbox *abl_open_sandbox(lua_State *L, int arg, struct ab_err *err)
+struct abl_sandbox *abl_open_sandbox(lua_State *L, int arg, struct ab_err *err)
 {
     struct abl_sandbox *s = abl_check_sandbox(L, arg);
-    if (!s->sb)
-        ab_err_set(err, AB_ESANDBOX, "the sandbox is closed");
-    return s->sb;
+    if (s->sb || s->plain >= 0)
+        return s;
+    ab_err_set(err, AB_ESANDBOX, "the sandbox is closed");
+    return NULL;
+}
+
+bool abl_open_tree(lua_State *L, int arg, struct ab_tree *t, struct ab_err *err)
+{
+    struct abl_sandbox *s = abl_open_sandbox(L, arg, err);
+    if (!s)
+        return false;
+    *t = (struct ab_tree){.root = s->plain};
+    if (s->sb)
+        *t = (struct ab_tree){.root = s->sb->files, .ids = s->sb->ids};
+    return true;
+}
+
+uint64_t abl_oom_kills(const struct abl_sandbox *s)
+{
+    return s->sb ? ab_cgroup_oom_kills(&s->sb->cgroup) : 0;
+}
+
+/* Pushes a closed sandbox with the environment of the options at index 1. */
+static struct abl_sandbox *new_sandbox(lua_State *L, const char *workspace)
+{
+    struct abl_sandbox *s = lua_newuserdatauv(L, sizeof *s, 2);
+    *s = (struct abl_sandbox){.plain = -1};
+    luaL_setmetatable(L, ABL_SANDBOX);
+    if (lua_getfield(L, 1, "env") == LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+    }
+    luaL_checktype(L, -1, LUA_TTABLE);
+    lua_setiuservalue(L, -2, 1);
+    lua_pushstring(L, workspace);
+    lua_setiuservalue(L, -2, 2);
+    return s;
 }
 
 /* ---- create ---- */
@@ -93,10 +131,7 @@ static int push_created(lua_State *L, struct ab_op *op)
     if (op->err.code)
         return abl_push_err(L, &op->err, "sandbox.create");
     s->sb = ab_life_take(op);
-    s->ids = s->sb->ids;
-    snprintf(s->id, sizeof s->id, "%.31s", strrchr(ab_cgroup_ident(), 'x') + 2);
-    size_t len = strcspn(s->id, "-");
-    snprintf(s->id + len, sizeof s->id - len, "-%u", s->sb->number);
+    snprintf(s->id, sizeof s->id, "%d-%u", (int)getpid(), s->sb->number);
     lua_pushvalue(L, 2);
     return 1;
 }
@@ -110,17 +145,7 @@ static int l_create(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     check_spec(L, &spec);
-    struct abl_sandbox *s = lua_newuserdatauv(L, sizeof *s, 2);
-    *s = (struct abl_sandbox){0};
-    luaL_setmetatable(L, ABL_SANDBOX);
-    if (lua_getfield(L, 1, "env") == LUA_TNIL) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-    }
-    luaL_checktype(L, -1, LUA_TTABLE);
-    lua_setiuservalue(L, 2, 1);
-    lua_pushstring(L, spec.workspace);
-    lua_setiuservalue(L, 2, 2);
+    new_sandbox(L, spec.workspace);
     struct ab_anchor *anchor = abl_anchor(L);
     if (ab_sandbox_begin(&spec, &sb, &err) < 0)
         return abl_push_err(L, &err, "sandbox.create");
@@ -128,13 +153,45 @@ static int l_create(lua_State *L)
     return abl_wait(L, anchor, push_created);
 }
 
+/* plain{root=, workspace=, env=}: no sandbox, a directory of the host that stands for the root. */
+static int l_plain(lua_State *L)
+{
+    static const char *const keys[] = {"root", "workspace", "env", NULL};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    abl_check_keys(L, 1, keys);
+    const char *root = abl_opt_string(L, 1, "root", "");
+    struct abl_sandbox *s = new_sandbox(L, abl_opt_string(L, 1, "workspace", "/workspace"));
+    s->plain = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (s->plain < 0) {
+        struct ab_err err;
+        ab_err_sys(&err, errno, "%s", root);
+        return abl_push_err(L, &err, "sandbox.plain");
+    }
+    s->plain_dir = ab_xstrndup(root, strlen(root));
+    snprintf(s->id, sizeof s->id, "plain-%d-%d", (int)getpid(), s->plain);
+    return 1;
+}
+
 /* ---- exec, spawn ---- */
+
+static int start_plain(lua_State *L, struct abl_sandbox *s, const struct ab_command *cmd,
+                       struct ab_child *child, struct ab_err *err)
+{
+    char cwd[4096];
+    if (cmd->terminal || cmd->uid || cmd->gid)
+        return ab_err_set(err, AB_EUNSUPPORTED, "backend none has no terminals and no other users");
+    /* Both are absolute; what lies below the root stays below it as long as nobody makes links. */
+    snprintf(cwd, sizeof cwd, "%s%s", s->plain_dir, cmd->cwd);
+    struct ab_plain plain = {.argv = cmd->argv, .envp = cmd->envp, .cwd = cwd, .stdin_pipe = cmd->stdin_pipe};
+    return ab_plain_spawn(abl_loop(L), &plain, child, err);
+}
 
 static int push_executed(lua_State *L, struct ab_op *op)
 {
     struct abl_sandbox *s = lua_touserdata(L, 1);
     uint64_t before = (uint64_t)lua_tointeger(L, 2);
-    bool oom = s->sb && ab_cgroup_oom_kills(&s->sb->cgroup) > before;
+    bool oom = abl_oom_kills(s) > before;
     return abl_push_outcome(L, ab_proc_of(op), oom, "sandbox.exec");
 }
 
@@ -145,15 +202,16 @@ static struct ab_proc *start(lua_State *L, bool spawn, uint64_t *oom_before, str
     struct ab_child child;
     struct ab_proc_opts opts = {0};
     abl_check_command(L, 2, 3, &cmd);
-    struct ab_sandbox *sb = abl_open_sandbox(L, 1, err);
-    if (!sb)
+    struct abl_sandbox *s = abl_open_sandbox(L, 1, err);
+    if (!s)
         return NULL;
     abl_check_proc_opts(L, 3, &opts);
     if (spawn)
         opts.hold_stdin = opts.interactive = cmd.stdin_pipe = true;
     cmd.stdin_pipe = cmd.stdin_pipe || opts.input;
-    *oom_before = ab_cgroup_oom_kills(&sb->cgroup);
-    if (ab_sandbox_exec(sb, &cmd, &child, err) < 0) {
+    *oom_before = abl_oom_kills(s);
+    int rc = s->sb ? ab_sandbox_exec(s->sb, &cmd, &child, err) : start_plain(L, s, &cmd, &child, err);
+    if (rc < 0) {
         free(opts.input);
         return NULL;
     }
@@ -201,11 +259,21 @@ static int push_closed(lua_State *L, struct ab_op *op)
     return 1;
 }
 
+static void close_plain(struct abl_sandbox *s)
+{
+    if (s->plain >= 0)
+        close(s->plain);
+    s->plain = -1;
+    free(s->plain_dir);
+    s->plain_dir = NULL;
+}
+
 /* Sandbox:close(): true, also the second time. */
 static int l_close(lua_State *L)
 {
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
     lua_settop(L, 1);
+    close_plain(s);
     if (!s->sb) {
         lua_pushboolean(L, 1);
         return 1;
@@ -219,6 +287,7 @@ static int l_close(lua_State *L)
 static int l_gc(lua_State *L)
 {
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    close_plain(s);
     if (s->sb)
         ab_op_unref(ab_life_close(abl_loop(L), s->sb, false));
     s->sb = NULL;
@@ -246,8 +315,10 @@ static int l_freeze(lua_State *L)
     struct ab_err err;
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
     lua_settop(L, 1);
-    if (!abl_open_sandbox(L, 1, &err))
+    if (!s->sb) {
+        ab_err_set(&err, s->plain < 0 ? AB_ESANDBOX : AB_EUNSUPPORTED, "nothing that can be frozen");
         return abl_push_err(L, &err, "sandbox.freeze");
+    }
     struct layer *box = lua_newuserdatauv(L, sizeof *box, 0);
     box->layer = NULL;
     luaL_setmetatable(L, ABL_LAYER);
@@ -284,12 +355,14 @@ static int l_usage(lua_State *L)
     struct ab_err err;
     struct ab_cgroup_usage u;
     uint64_t bytes = 0, inodes = 0;
-    struct ab_sandbox *sb = abl_open_sandbox(L, 1, &err);
-    if (!sb)
+    struct abl_sandbox *s = abl_open_sandbox(L, 1, &err);
+    if (!s)
         return abl_push_err(L, &err, "sandbox.usage");
-    ab_cgroup_usage(&sb->cgroup, &u);
-    ab_sandbox_disk(sb, &bytes, &inodes);
     lua_createtable(L, 0, 7);
+    if (!s->sb)
+        return 1;
+    ab_cgroup_usage(&s->sb->cgroup, &u);
+    ab_sandbox_disk(s->sb, &bytes, &inodes);
     set_count(L, "disk_bytes", bytes);
     set_count(L, "inodes", inodes);
     if (u.known) {
@@ -319,7 +392,16 @@ static int l_pid(lua_State *L)
 
 static int l_is_open(lua_State *L)
 {
-    lua_pushboolean(L, abl_check_sandbox(L, 1)->sb != NULL);
+    const struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    lua_pushboolean(L, s->sb || s->plain >= 0);
+    return 1;
+}
+
+/* Sandbox:user_count(): how many user ids there are inside. */
+static int l_user_count(lua_State *L)
+{
+    const struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    lua_pushinteger(L, s->sb ? s->sb->ids.count : 1);
     return 1;
 }
 
@@ -342,10 +424,11 @@ int luaopen_agentbox_sys_sandbox(lua_State *L)
     static const luaL_Reg sandbox_methods[] = {
         {"exec", l_exec},     {"spawn", l_spawn}, {"close", l_close},     {"freeze", l_freeze},
         {"usage", l_usage},   {"id", l_id},       {"pid", l_pid},         {"is_open", l_is_open},
+        {"user_count", l_user_count},
         {NULL, NULL},
     };
     static const luaL_Reg layer_methods[] = {{"close", l_layer_close}, {NULL, NULL}};
-    static const luaL_Reg lib[] = {{"create", l_create}, {NULL, NULL}};
+    static const luaL_Reg lib[] = {{"create", l_create}, {"plain", l_plain}, {NULL, NULL}};
     new_type(L, ABL_SANDBOX, sandbox_methods, l_gc, l_tbc);
     abl_sandbox_file_methods(L);
     lua_pop(L, 2);

@@ -13,14 +13,19 @@
 
 /* User value 1: the environment, a table of strings. User value 2: the workspace. */
 struct abl_sandbox {
-    struct ab_sandbox *sb; /* owns; NULL when closed */
+    struct ab_sandbox *sb; /* owns; NULL when closed, or plain */
+    int plain;             /* owns: the directory that stands for the root, or -1 */
+    char *plain_dir;       /* owns: its name */
     char id[40];
-    struct ab_ids ids;
 };
 
-/* Raises on another type; on a closed one only abl_open_sandbox sets err and gives NULL. */
+/* Raises on another type; these two set err when it is closed. */
 struct abl_sandbox *abl_check_sandbox(lua_State *L, int arg);
-struct ab_sandbox *abl_open_sandbox(lua_State *L, int arg, struct ab_err *err);
+struct abl_sandbox *abl_open_sandbox(lua_State *L, int arg, struct ab_err *err);
+bool abl_open_tree(lua_State *L, int arg, struct ab_tree *t, struct ab_err *err);
+
+/* How many processes in it were killed for memory so far. */
+uint64_t abl_oom_kills(const struct abl_sandbox *s);
 
 /* The command at stack index `what` (a string for the shell, or a list) with the options at
  * `opts`, in out; what it points to lies in values that are left on the stack. */

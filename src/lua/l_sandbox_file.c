@@ -13,15 +13,6 @@
 #define ENTRIES_DEFAULT 100000
 #define COPY_BYTES      (4ll << 30)
 
-static bool open_tree_of(lua_State *L, int arg, struct ab_tree *t, struct ab_err *err)
-{
-    struct ab_sandbox *sb = abl_open_sandbox(L, arg, err);
-    if (!sb)
-        return false;
-    *t = (struct ab_tree){.root = sb->files, .ids = sb->ids};
-    return true;
-}
-
 static int answer(lua_State *L, int rc, const struct ab_err *err, const char *op)
 {
     if (rc < 0)
@@ -47,7 +38,7 @@ static int push_read(lua_State *L)
     return 1;
 }
 
-/* Sandbox:read(path [, max_bytes]) */
+/* Sandbox:read(path [, max_bytes [, head]]) */
 static int l_read(lua_State *L)
 {
     struct ab_tree t;
@@ -56,10 +47,10 @@ static int l_read(lua_State *L)
     const char *path = abl_check_path(L, 2);
     lua_Integer max = luaL_optinteger(L, 3, READ_DEFAULT);
     luaL_argcheck(L, max > 0, 3, "must be positive");
-    if (!open_tree_of(L, 1, &t, &err))
+    if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.read");
     ab_buf_init(&buf, (size_t)max);
-    if (ab_file_read(&t, path, &buf, &err) < 0) {
+    if (ab_file_read(&t, path, lua_toboolean(L, 4), &buf, &err) < 0) {
         ab_buf_fini(&buf);
         return abl_push_err(L, &err, "sandbox.read");
     }
@@ -88,7 +79,7 @@ static int l_write(lua_State *L)
         .uid = abl_opt_integer(L, 4, "uid", -1),
         .gid = abl_opt_integer(L, 4, "gid", -1),
     };
-    if (!open_tree_of(L, 1, &t, &err))
+    if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.write");
     return answer(L, ab_file_write(&t, path, data, len, &how, &err), &err, "sandbox.write");
 }
@@ -130,7 +121,7 @@ static int stat_of(lua_State *L, bool follow, const char *op)
     struct ab_file_stat st;
     char target[4096];
     const char *path = abl_check_path(L, 2);
-    if (!open_tree_of(L, 1, &t, &err) || ab_file_stat(&t, path, follow, &st, &err) < 0)
+    if (!abl_open_tree(L, 1, &t, &err) || ab_file_stat(&t, path, follow, &st, &err) < 0)
         return abl_push_err(L, &err, op);
     lua_createtable(L, 0, 8);
     fill_entry(L, &st);
@@ -161,7 +152,7 @@ static int l_mkdir(lua_State *L)
     abl_check_keys(L, 3, keys);
     bool parents = abl_opt_boolean(L, 3, "parents", true);
     int mode = (int)check_mode(L, 3, 0755);
-    if (!open_tree_of(L, 1, &t, &err))
+    if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.mkdir");
     return answer(L, ab_file_mkdir(&t, path, parents, mode, &err), &err, "sandbox.mkdir");
 }
@@ -171,7 +162,7 @@ static int l_rename(lua_State *L)
     struct ab_tree t;
     struct ab_err err;
     const char *from = abl_check_path(L, 2), *to = abl_check_path(L, 3);
-    if (!open_tree_of(L, 1, &t, &err))
+    if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.rename");
     return answer(L, ab_file_rename(&t, from, to, &err), &err, "sandbox.rename");
 }
@@ -283,7 +274,7 @@ static int list_with(lua_State *L, bool recursive, const char *op)
     lua_Integer max = luaL_optinteger(L, 3, ENTRIES_DEFAULT);
     luaL_argcheck(L, max > 0, 3, "must be positive");
     struct ab_anchor *anchor = abl_anchor(L);
-    if (!open_tree_of(L, 1, &t, &err))
+    if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, op);
     struct job *job = new_job(&t, path, op);
     job->run = run_list;
@@ -325,7 +316,7 @@ static int l_remove(lua_State *L)
     const char *path = abl_check_path(L, 2);
     bool recursive = lua_toboolean(L, 3);
     struct ab_anchor *anchor = abl_anchor(L);
-    if (!open_tree_of(L, 1, &t, &err))
+    if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.remove");
     struct job *job = new_job(&t, path, "sandbox.remove");
     job->run = run_remove;
@@ -389,7 +380,7 @@ static int l_copy_tree(lua_State *L)
     abl_check_sandbox(L, 3);
     check_copy(L, 5, &copy);
     struct ab_anchor *anchor = abl_anchor(L);
-    if (!open_tree_of(L, 1, &src, &err) || !open_tree_of(L, 3, &dst, &err))
+    if (!abl_open_tree(L, 1, &src, &err) || !abl_open_tree(L, 3, &dst, &err))
         return abl_push_err(L, &err, "sandbox.copy_tree");
     return copy_between(L, anchor, &src, from, &dst, to, &copy);
 }
@@ -402,7 +393,7 @@ static int with_host(lua_State *L, bool put)
     const char *path = abl_check_path(L, 2), *dir = abl_check_path(L, 3);
     check_copy(L, 4, &copy);
     struct ab_anchor *anchor = abl_anchor(L);
-    if (!open_tree_of(L, 1, &inside, &err))
+    if (!abl_open_tree(L, 1, &inside, &err))
         return abl_push_err(L, &err, put ? "sandbox.put" : "sandbox.get");
     host.root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (host.root < 0) {

@@ -312,6 +312,39 @@ static int l_read_stderr(lua_State *L)
     return wait_for(L, AB_PROC_ERRDATA | AB_PROC_EXIT, timeout, push_stderr);
 }
 
+static void push_chunk(lua_State *L, struct ab_proc *p, bool err)
+{
+    struct ab_proc_stream *s = ab_proc_stream(p, err);
+    size_t n = s->buf.len;
+    if (n == 0) {
+        lua_pushnil(L);
+        return;
+    }
+    lua_pushlstring(L, s->buf.data, n);
+    ab_proc_consume(p, err, n);
+}
+
+static int push_next(lua_State *L, struct ab_op *op)
+{
+    struct ab_proc *p = ab_proc_of(op);
+    push_chunk(L, p, false);
+    push_chunk(L, p, true);
+    lua_pushboolean(L, ab_proc_result(p)->over);
+    return 3;
+}
+
+/* Process:next(): what came of stdout and of stderr, each or nil, and whether the command is over. */
+static int l_next(lua_State *L)
+{
+    struct ab_proc *p = check_process(L, 1);
+    int events = AB_PROC_EXIT;
+    if (!ab_proc_stream(p, false)->eof || ab_proc_stream(p, false)->buf.len)
+        events |= AB_PROC_DATA;
+    if (!ab_proc_stream(p, true)->eof || ab_proc_stream(p, true)->buf.len)
+        events |= AB_PROC_ERRDATA;
+    return wait_for(L, events, 0, push_next);
+}
+
 static int push_written(lua_State *L, struct ab_op *op)
 {
     (void)op;
@@ -348,7 +381,7 @@ static int push_waited(lua_State *L, struct ab_op *op)
     bool oom = false;
     if (lua_getiuservalue(L, 1, 1) == LUA_TUSERDATA) {
         struct abl_sandbox *s = luaL_testudata(L, -1, ABL_SANDBOX);
-        oom = s && s->sb && ab_cgroup_oom_kills(&s->sb->cgroup) > box->oom_before;
+        oom = s && abl_oom_kills(s) > box->oom_before;
     }
     return abl_push_outcome(L, p, oom, "process.wait");
 }
@@ -392,7 +425,7 @@ static int l_gc(lua_State *L)
 void abl_process_register(lua_State *L)
 {
     static const luaL_Reg methods[] = {
-        {"read", l_read},   {"read_stderr", l_read_stderr}, {"write", l_write},
+        {"read", l_read}, {"next", l_next},  {"read_stderr", l_read_stderr}, {"write", l_write},
         {"close_stdin", l_close_stdin}, {"wait", l_wait},   {"kill", l_kill},
         {"resize", l_resize}, {"running", l_running},       {"close", l_gc},
         {NULL, NULL},

@@ -82,7 +82,7 @@ static int check_regular(int fd, const char *path, struct stat *st, struct ab_er
     return 0;
 }
 
-static int read_all(int fd, const char *path, struct ab_buf *out, struct ab_err *err)
+static int read_all(int fd, const char *path, bool head, struct ab_buf *out, struct ab_err *err)
 {
     for (;;) {
         size_t room = out->max - out->len;
@@ -95,13 +95,18 @@ static int read_all(int fd, const char *path, struct ab_buf *out, struct ab_err 
             return ab_err_sys(err, errno, "read %s", path);
         if (n == 0)
             return 0;
+        if ((size_t)n > room && head) {
+            ab_buf_advance(out, room);
+            return 0;
+        }
         if ((size_t)n > room)
             return ab_err_set(err, AB_ETOOBIG, "%s is longer than %zu bytes", path, out->max);
         ab_buf_advance(out, (size_t)n);
     }
 }
 
-int ab_file_read(const struct ab_tree *t, const char *path, struct ab_buf *out, struct ab_err *err)
+int ab_file_read(const struct ab_tree *t, const char *path, bool head, struct ab_buf *out,
+                 struct ab_err *err)
 {
     struct stat st;
     int fault = AB_FAULT("sandbox_read");
@@ -109,11 +114,11 @@ int ab_file_read(const struct ab_tree *t, const char *path, struct ab_buf *out, 
     if (fd < 0)
         return ab_err_sys(err, fault ? fault : errno, "%s", path);
     int rc = check_regular(fd, path, &st, err);
-    if (rc == 0 && (uint64_t)st.st_size > out->max)
+    if (rc == 0 && !head && (uint64_t)st.st_size > out->max)
         rc = ab_err_set(err, AB_ETOOBIG, "%s is %llu bytes long, more than %zu", path,
                         (unsigned long long)st.st_size, out->max);
     if (rc == 0)
-        rc = read_all(fd, path, out, err);
+        rc = read_all(fd, path, head, out, err);
     close_keep(fd);
     return rc;
 }

@@ -39,7 +39,8 @@ struct ab_file_stat {
 /* name: in a listing the entry's, in a manifest the path below the start. Bytes, NUL-terminated. */
 typedef int (*ab_file_visit)(void *arg, const char *name, const struct ab_file_stat *st);
 
-int ab_file_read(const struct ab_tree *t, const char *path, struct ab_buf *out,
+/* Up to out's cap: AB_ETOOBIG beyond it, or with `head` only that much. */
+int ab_file_read(const struct ab_tree *t, const char *path, bool head, struct ab_buf *out,
                  struct ab_err *err) AB_MUST_CHECK;
 
 /* Makes missing parents (root's, 0755). Gives mode and owner exactly, whatever the umask. */

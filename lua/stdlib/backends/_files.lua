@@ -1,0 +1,208 @@
+--- The file methods of a sandbox handle: paths against the workspace, options checked, users by name.
+local err = require "agentbox.err"
+local schema = require "agentbox.schema"
+
+local M = {}
+
+local READ_MAX = 64 << 20
+
+---@param sb agentbox.Sandbox
+---@param path string
+---@return string
+function M.path(sb, path)
+  if type(path) ~= "string" or path == "" then error("a path must be a non-empty string", 3) end
+  return path:sub(1, 1) == "/" and path or sb.workspace .. "/" .. path
+end
+
+local function lookup(sb, name)
+  local passwd, problem = sb._raw:read("/etc/passwd", 1 << 20)
+  if not passwd then return nil, problem end
+  for line in passwd:gmatch "[^\n]+" do
+    local user, uid, gid, home = line:match "^([^:]*):[^:]*:(%d+):(%d+):[^:]*:([^:]*)"
+    if user == name then return { uid = tonumber(uid), gid = tonumber(gid), home = home, name = name } end
+  end
+  return nil, err.new("notfound", ("no user '%s' in the sandbox's /etc/passwd"):format(name))
+end
+
+---Who is meant: a number, a name of the sandbox's /etc/passwd, "uid:gid".
+---@param sb agentbox.Sandbox
+---@param user string|integer
+---@return { uid: integer, gid: integer, home?: string, name?: string }?
+---@return agentbox.Err?
+function M.user(sb, user)
+  if user == 0 or user == "root" or user == "0" then return { uid = 0, gid = 0 } end
+  local uid, gid = tostring(user):match "^(%d+):?(%d*)$"
+  local found, problem
+  if uid then
+    found = { uid = tonumber(uid), gid = tonumber(gid) or tonumber(uid) }
+  else
+    found, problem = lookup(sb, user)
+    if not found then return nil, problem end
+  end
+  if found.uid < sb._raw:user_count() and found.gid < sb._raw:user_count() then return found end
+  return nil, err.new("unsupported", ("user %s: only root exists inside when agentbox runs as an ordinary user")
+    :format(tostring(user)), { hint = "run agentbox as root, or leave the user out" })
+end
+
+local function owner_of(sb, opts)
+  local who = opts.owner
+  if who == nil then who = opts.user end
+  if who ~= nil then return M.user(sb, who) end
+  return sb._user or {}
+end
+
+local function compare(a, b)
+  return (a.name or a.path) < (b.name or b.path)
+end
+
+local Files = {}
+
+---Reads a regular file: bytes. `truncate` gives its head when it is longer than max_bytes (64 MiB when nothing is said).
+---@async
+---@param path string
+---@param opts? { max_bytes?: integer, truncate?: boolean, user?: string|integer }
+---@return string? bytes
+---@return agentbox.Err? err
+function Files:read(path, opts)
+  opts = schema.options(opts or {}, {
+    max_bytes = { "integer", min = 1 }, truncate = { "boolean" }, user = { "string|integer" },
+  }, "sandbox:read")
+  return self._raw:read(M.path(self, path), opts.max_bytes or READ_MAX, opts.truncate)
+end
+
+local write_shape = {
+  mode = { "integer", min = 0, max = 4095 }, owner = { "string|integer" }, user = { "string|integer" },
+  append = { "boolean" }, exclusive = { "boolean" },
+}
+
+---Writes a file; missing folders are made. A new file gets mode 0644, or exactly `mode`; one that is there keeps its own.
+---@async
+---@param path string
+---@param bytes string
+---@param opts? { mode?: integer, owner?: string|integer, append?: boolean, exclusive?: boolean }
+---@return true? ok
+---@return agentbox.Err? err
+function Files:write(path, bytes, opts)
+  opts = schema.options(opts or {}, write_shape, "sandbox:write")
+  local owner, problem = owner_of(self, opts)
+  if not owner then return nil, problem end
+  -- A file that is there keeps its owner unless another one is asked for by name.
+  local asked = opts.owner ~= nil or opts.user ~= nil or self._user ~= nil
+  return self._raw:write(M.path(self, path), bytes, {
+    mode = opts.mode, append = opts.append, exclusive = opts.exclusive,
+    uid = asked and owner.uid or nil, gid = asked and owner.gid or nil,
+  })
+end
+
+---Adds to the end of a file.
+---@async
+---@param path string
+---@param bytes string
+---@param opts? { mode?: integer, owner?: string|integer }
+---@return true? ok
+---@return agentbox.Err? err
+function Files:append(path, bytes, opts)
+  local with = { append = true }
+  for key, value in pairs(opts or {}) do with[key] = value end
+  return self:write(path, bytes, with)
+end
+
+---@param path string
+---@param opts? { user?: string|integer, follow?: boolean }
+---@return { type: string, size: integer, mode: integer, uid: integer, gid: integer, mtime: number, ino: integer, target?: string }? stat
+---@return agentbox.Err? err
+function Files:stat(path, opts)
+  opts = schema.options(opts or {}, { user = { "string|integer" }, follow = { "boolean" } }, "sandbox:stat")
+  if opts.follow == false then return self._raw:lstat(M.path(self, path)) end
+  return self._raw:stat(M.path(self, path))
+end
+
+---The entries of a folder, or with `recursive` of everything below, whose names are then paths. Sorted; names are bytes.
+---@async
+---@param path? string
+---@param opts? { recursive?: boolean, max_entries?: integer, user?: string|integer }
+---@return { name: string, type: string, size: integer, mode: integer, uid: integer, gid: integer, mtime: number }[]? entries
+---@return agentbox.Err? err
+function Files:list(path, opts)
+  opts = schema.options(opts or {}, {
+    recursive = { "boolean" }, max_entries = { "integer", min = 1 }, user = { "string|integer" },
+  }, "sandbox:list")
+  local method = opts.recursive and self._raw.tree or self._raw.list
+  local entries, problem = method(self._raw, M.path(self, path or "."), opts.max_entries)
+  if not entries then return nil, problem end
+  for _, entry in ipairs(entries) do
+    entry.name = entry.name or entry.path
+    entry.path = nil
+  end
+  table.sort(entries, compare)
+  return entries
+end
+
+---@async
+---@param path string
+---@param opts? { recursive?: boolean }
+---@return true? ok
+---@return agentbox.Err? err
+function Files:remove(path, opts)
+  opts = schema.options(opts or {}, { recursive = { "boolean" } }, "sandbox:remove")
+  return self._raw:remove(M.path(self, path), opts.recursive)
+end
+
+---Makes a folder and those above it; one that is there is fine.
+---@param path string
+---@param opts? { mode?: integer, owner?: string|integer }
+---@return true? ok
+---@return agentbox.Err? err
+function Files:mkdir(path, opts)
+  opts = schema.options(opts or {}, { mode = { "integer", min = 0, max = 4095 } }, "sandbox:mkdir")
+  return self._raw:mkdir(M.path(self, path), { mode = opts.mode })
+end
+
+---@param from string
+---@param to string
+---@return true? ok
+---@return agentbox.Err? err
+function Files:rename(from, to)
+  return self._raw:rename(M.path(self, from), M.path(self, to))
+end
+
+---@async
+---@param path string
+---@param to agentbox.Sandbox
+---@param to_path string
+---@param opts? { max_bytes?: integer, max_entries?: integer }
+---@return { files: integer, dirs: integer, links: integer, bytes: integer, skipped: integer }? counts
+---@return agentbox.Err? err
+function Files:copy_tree(path, to, to_path, opts)
+  return self._raw:copy_tree(M.path(self, path), to._raw, M.path(to, to_path), opts)
+end
+
+---Copies a folder of the host into the sandbox.
+---@async
+---@param dir string
+---@param path string
+---@param opts? { max_bytes?: integer, max_entries?: integer }
+---@return { files: integer, dirs: integer, links: integer, bytes: integer, skipped: integer }? counts
+---@return agentbox.Err? err
+function Files:put(dir, path, opts)
+  return self._raw:put(M.path(self, path), dir, opts)
+end
+
+---Copies a folder of the sandbox into one of the host, which must exist.
+---@async
+---@param path string
+---@param dir string
+---@param opts? { max_bytes?: integer, max_entries?: integer }
+---@return { files: integer, dirs: integer, links: integer, bytes: integer, skipped: integer }? counts
+---@return agentbox.Err? err
+function Files:get(path, dir, opts)
+  return self._raw:get(M.path(self, path), dir, opts)
+end
+
+---Adds the file methods to a class.
+---@param class table
+function M.install(class)
+  for name, fn in pairs(Files) do class[name] = fn end
+end
+
+return M

@@ -1,0 +1,245 @@
+--- Sandboxes: somewhere to run what a model wrote.
+---
+---     local sb <close> = assert(ab.sandbox.create { limits = { memory_mb = 512 } })
+---     assert(sb:write("t.py", "print(6*7)\n"))
+---     local out = assert(sb:exec("python3 t.py", { timeout_s = 10 }))
+---     print(out.exit_code, out.stdout)                                          --> 0   42
+---
+--- A program that fails, is killed or runs too long is an outcome: a table. `nil, err` means that the sandbox itself
+--- failed (code `sandbox`), that a cap was exceeded, or that this machine cannot. Relative paths start in the workspace.
+local err = require "agentbox.err"
+local files = require "agentbox.backends._files"
+local process = require "agentbox.backends._process"
+local schema = require "agentbox.schema"
+
+local M = {}
+
+M.DEFAULT_TIMEOUT_S = 300
+M.DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/agentbox/bin"
+
+--- What a sandbox may use when nothing is said; `false` lifts a limit.
+M.DEFAULT_LIMITS = { memory_mb = 512, cpu_count = 1, pids_limit = 256, disk_mb = 1024 }
+
+---@class agentbox.SandboxSpec
+---@field backend? string          # "native"; "none" is no sandbox
+---@field image? string            # "host": the host's /usr over a generated root; or an absolute directory
+---@field network? "none"|"full"
+---@field limits? { memory_mb?: number, cpu_count?: number, pids_limit?: integer, disk_mb?: number, inodes?: integer, nofile?: integer }
+---@field env? table<string, string>
+---@field workspace? string
+---@field user? string|integer     # who runs commands and owns new files: a name, a number, "uid:gid"
+---@field name? string
+---@field layers? agentbox.Layer[] # what freeze() gave
+
+---@class agentbox.Outcome
+---@field exit_code integer        # 128 + n after signal n; -1 when timed_out
+---@field signal? string           # "SIGKILL"
+---@field stdout string            # bytes, the head of them
+---@field stderr string
+---@field timed_out boolean
+---@field oom boolean              # a process was killed because the memory limit was reached
+---@field truncated boolean
+---@field stdout_dropped integer   # bytes beyond the cap
+---@field stderr_dropped integer
+---@field usage { cpu_s: number, max_rss_bytes: integer, wall_s: number }
+---@field duration_s number
+
+---@class agentbox.Sandbox
+---@field id string
+---@field kind string              # the backend
+---@field workspace string
+local Sandbox = {}
+Sandbox.__index = Sandbox
+Sandbox.__name = "agentbox.Sandbox"
+
+-- What only some backends can: the method is absent elsewhere, so that a caller can ask for it.
+local Freezable = setmetatable({}, { __index = Sandbox })
+Freezable.__index = Freezable
+Freezable.__name = Sandbox.__name
+
+local spec_shape = {
+  backend = { "string" }, image = { "string" }, network = { "string", enum = { "none", "full" } }, limits = { "map" },
+  env = { "map" }, workspace = { "string" }, user = { "string|integer" }, name = { "string" }, layers = { "list" },
+}
+
+local limit_shape = {
+  memory_mb = { "any" }, cpu_count = { "any" }, pids_limit = { "any" }, disk_mb = { "any" }, inodes = { "any" },
+  nofile = { "any" }, memswap_mb = { "any" },
+}
+
+local function limits_of(given)
+  given = given or {}
+  schema.options(given, limit_shape, "sandbox.create: limits")
+  local limits = {}
+  for name in pairs(limit_shape) do
+    local value = given[name]
+    if value == nil then value = M.DEFAULT_LIMITS[name] end
+    if type(value) == "number" and value > 0 then
+      limits[name] = value
+    elseif type(value) == "number" or type(value) == "string" then
+      error(("sandbox.create: limits.%s must be a number above 0, or false for none"):format(name), 3)
+    end
+  end
+  return limits -- memswap_mb: a sandbox never swaps
+end
+
+local function environment(given)
+  local env = { PATH = M.DEFAULT_PATH, HOME = "/root", LANG = "C.UTF-8", USER = "root", TERM = "dumb" }
+  for name, value in pairs(given or {}) do env[tostring(name)] = tostring(value) end
+  return env
+end
+
+local function backend_of(name)
+  if not name:find "^[%l][%l%d_]*$" then return nil, err.new("badarg", "no such sandbox backend: " .. name) end
+  local found, backend = pcall(require, "agentbox.backends." .. name)
+  if found then return backend end
+  return nil, err.new("badarg", ("no such sandbox backend: %s (native and none are built in)"):format(name))
+end
+
+---Makes a sandbox and waits until it is ready.
+---
+--- Raises on unknown options. Returns nil, err when it cannot be made: `unsupported` with the next step when this
+--- machine is the reason, `notfound` for the image.
+---@async
+---@nodiscard
+---@param spec? agentbox.SandboxSpec
+---@return agentbox.Sandbox? sandbox
+---@return agentbox.Err? err
+function M.create(spec)
+  spec = schema.options(spec or {}, spec_shape, "sandbox.create")
+  local workspace = spec.workspace or "/workspace"
+  if workspace:sub(1, 1) ~= "/" or workspace == "/" then
+    error("sandbox.create: workspace must be an absolute path below /", 2)
+  end
+  local backend, problem = backend_of(spec.backend or "native")
+  if not backend then return nil, problem end
+  local raw, after_close
+  raw, problem, after_close = backend.create {
+    image = spec.image or "host", network = spec.network or "none", limits = limits_of(spec.limits),
+    env = environment(spec.env), workspace = workspace, layers = spec.layers, name = spec.name,
+  }
+  if not raw then return nil, problem end
+  local self = setmetatable({
+    id = raw:id(), kind = backend.name, workspace = workspace, image = spec.image or "host", _raw = raw,
+    _after_close = after_close,
+  }, backend.can_freeze and Freezable or Sandbox)
+  if spec.user then
+    self._user, problem = files.user(self, spec.user)
+    if not self._user then
+      self:close()
+      return nil, problem
+    end
+  end
+  return self
+end
+
+---@class agentbox.ExecOpts
+---@field timeout_s? number           # 300 when nothing is said
+---@field stdin? string
+---@field env? table<string, string|false>   # on top of the sandbox's; false takes one away
+---@field cwd? string
+---@field user? string|integer
+---@field max_output_bytes? integer   # of each stream, 1 MiB when nothing is said
+---@field on_output? fun(chunk: string, stream: "stdout"|"stderr")
+
+---Runs a command and waits for its main process: a string under `/bin/sh -c`, or a list of words. When its time is over
+---everything that it started is killed and what it printed is kept. Waiting for it can be cancelled, which kills it too.
+---@async
+---@nodiscard
+---@param command string|string[]
+---@param opts? agentbox.ExecOpts
+---@return agentbox.Outcome? outcome
+---@return agentbox.Err? err
+function Sandbox:exec(command, opts)
+  local raw_opts, problem = process.options(self, opts, "exec")
+  if not raw_opts then return nil, problem end
+  raw_opts.timeout_s = raw_opts.timeout_s or M.DEFAULT_TIMEOUT_S
+  if opts and opts.on_output then return process.streamed(self, command, raw_opts, opts.on_output) end
+  return self._raw:exec(command, raw_opts)
+end
+
+---The same, but a failure of the sandbox is raised, and ends the rollout as what it is.
+---@async
+---@param command string|string[]
+---@param opts? agentbox.ExecOpts
+---@return agentbox.Outcome
+function Sandbox:must_exec(command, opts)
+  local outcome, problem = self:exec(command, opts)
+  if not outcome then error(problem, 0) end
+  return outcome
+end
+
+---Starts a command and goes on. `pty = true` gives it a terminal.
+---@nodiscard
+---@param command string|string[]
+---@param opts? agentbox.ExecOpts|{ pty?: boolean, rows?: integer, cols?: integer }
+---@return agentbox.Process? process
+---@return agentbox.Err? err
+function Sandbox:spawn(command, opts)
+  local raw_opts, problem = process.options(self, opts, "spawn")
+  if not raw_opts then return nil, problem end
+  local raw
+  raw, problem = self._raw:spawn(command, raw_opts)
+  if not raw then return nil, problem end
+  return process.new(raw)
+end
+
+---What it uses now; figures that no controller keeps are absent.
+---@return { disk_bytes?: integer, inodes?: integer, memory_bytes?: integer, memory_peak_bytes?: integer, cpu_s?: number, pids?: integer, oom_kills?: integer }? usage
+---@return agentbox.Err? err
+function Sandbox:usage()
+  return self._raw:usage()
+end
+
+---Kills everything that commands left running.
+---@async
+---@return true? ok
+---@return agentbox.Err? err
+function Sandbox:kill_all()
+  if self.kind == "none" then return true end
+  local out, problem = self._raw:exec({ "/bin/sh", "-c", "kill -9 -1" }, { timeout_s = 10 })
+  if not out then return nil, problem end
+  return true
+end
+
+---Ends it and gives its files as a layer, which `create { layers = { layer } }` of the same image starts from, in
+---constant time, any number of times. Close the layer when it is not needed any more.
+---@async
+---@nodiscard
+---@return agentbox.Layer? layer
+---@return agentbox.Err? err
+function Freezable:freeze()
+  return self._raw:freeze()
+end
+
+---Kills everything inside and waits until nothing of it is left. May be called twice.
+---@async
+---@return true
+function Sandbox:close()
+  self._raw:close()
+  local after = self._after_close
+  self._after_close = nil
+  if after then after() end
+  return true
+end
+
+Sandbox.__close = Sandbox.close
+Freezable.__close = Sandbox.close
+
+files.install(Sandbox)
+
+---Copies the tree below a path from one sandbox to another, on a thread. Links stay links; owners and modes are kept;
+---FIFOs, sockets and devices are left out and counted.
+---@async
+---@param from agentbox.Sandbox
+---@param path string
+---@param to agentbox.Sandbox
+---@param to_path string
+---@param opts? { max_bytes?: integer, max_entries?: integer }
+---@return { files: integer, dirs: integer, links: integer, bytes: integer, skipped: integer }? counts
+---@return agentbox.Err? err
+function M.copy_tree(from, path, to, to_path, opts)
+  return from:copy_tree(path, to, to_path, opts)
+end
+
+return M

@@ -1,0 +1,22 @@
+/* plain.h - a command in a plain process group on the host: no sandbox at all, for backend "none".
+ *
+ * It is driven like any other: child.ctl speaks as pid 1 of a sandbox does. A process that leaves
+ * the group by setsid() escapes the kill; that is one of the reasons why this is no sandbox. */
+#ifndef AB_RT_PLAIN_H
+#define AB_RT_PLAIN_H
+
+#include "base/child.h"
+#include "rt/loop.h"
+
+struct ab_plain {
+    char *const *argv; /* NULL-terminated, as envp; borrowed during the call */
+    char *const *envp;
+    const char *cwd;
+    bool stdin_pipe;
+};
+
+/* Gives the descriptors in out. */
+int ab_plain_spawn(struct ab_loop *loop, const struct ab_plain *cmd, struct ab_child *out,
+                   struct ab_err *err) AB_MUST_CHECK;
+
+#endif
