@@ -34,10 +34,11 @@ end
 ---@return agentbox.Err? err
 function M.options(sb, opts, verb)
   opts = schema.options(opts or {}, shapes[verb], "sandbox:" .. verb, 2)
-  local user, problem = sb._user or {}, nil
+  local user = sb._user or {}
   if opts.user then
-    user, problem = files.user(sb, opts.user)
-    if not user then return nil, problem end
+    local found, problem = files.user(sb, opts.user)
+    if not found then return nil, problem end
+    user = found
   end
   return {
     timeout_s = opts.timeout_s, stdin = opts.stdin, env = environment(opts.env, user),
