@@ -120,7 +120,7 @@ static const char *read_set(const char *s, const char *end, struct set *set)
             close++;
     } while (close == end || *close != ']');
     for (s = first; s < close; s++) {
-        if (*s == '%' && s + 1 < close) {
+        if (*s == '%') { /* may take the `]` itself: a range can end in a %, as in [#-%%] */
             add_class(set, (unsigned char)*++s);
         } else if (s + 2 < close && s[1] == '-') {
             for (unsigned c = (unsigned char)s[0]; c <= (unsigned char)s[2]; c++)
