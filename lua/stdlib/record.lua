@@ -50,7 +50,7 @@ function M.new(opts)
   local notes = {}
   local self = setmetatable({
     _opts = opts, _notes = notes, _nodes = {}, _calls = {}, _runs = {}, _logs = {}, _blobs = {},
-    _extra = json.object {}, _modules = nil, _agents = {}, _leaf = {}, _bases = {}, _steps = {}, _dropped = 0,
+    _extra = json.object {}, _modules = nil, _agents = {}, _leaf = {}, _path = {}, _bases = {}, _ids = {}, _steps = {}, _dropped = 0,
     _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
@@ -58,9 +58,12 @@ function M.new(opts)
   return self
 end
 
--- JSON text of a value, fit for the record and free of secrets.
+-- JSON text of a value, fit for the record and free of secrets. Nearly every value is; only one that cannot be encoded, or
+-- in which bytes were replaced, is looked at piece by piece. (The encoder raises for what JSON cannot say: hence pcall.)
 function Recorder:_text(value, where)
-  return secret.redact(json.encode(plain.copy(value, where, self._notes)))
+  local ok, encoded = pcall(json.encode, value)
+  if not ok or encoded:find("\u{FFFD}", 1, true) then encoded = json.encode(plain.copy(value, where, self._notes)) end
+  return secret.redact(encoded)
 end
 
 function Recorder:_raw(value, where)
@@ -73,7 +76,7 @@ end
 ---@param facts? { model?: string, trainable?: boolean }
 function Recorder:agent(name, facts)
   if self._agents[name] then return end
-  local entry = json.object {}
+  local entry = {}
   entry.name = name
   entry.model = facts and facts.model
   entry.trainable = not facts or facts.trainable ~= false
@@ -95,7 +98,7 @@ function Recorder:message(msg, opts)
   if not ORIGINS[opts.origin] then error("unknown origin " .. tostring(opts.origin), 2) end
   local thread = opts.thread or "main"
   local index, before = #self._nodes, #self._notes
-  local node = json.object {}
+  local node = {}
   node.p = opts.parent or self._leaf[thread] or json.null
   node.o = opts.origin
   if opts.call then
@@ -106,13 +109,14 @@ function Recorder:message(msg, opts)
   node.m = self:_raw(msg, ("nodes[%d]"):format(index))
   if #self._notes > before then node.scrubbed = true end
   self._nodes[index + 1] = node
+  self._ids[node] = { role = msg.role, tool_calls = msg.tool_calls, tool_call_id = msg.tool_call_id }
   self._leaf[thread] = index
   return index
 end
 
 local function usage_of(usage)
   if not usage then return nil end
-  local out = json.object {}
+  local out = {}
   for _, name in ipairs { "prompt", "completion", "total", "cached" } do out[name] = usage[name] end
   return out
 end
@@ -130,19 +134,43 @@ local function version_of(name)
   return tonumber(name and (name:match "@(%d+)$" or name:match ":step(%d+)$"))
 end
 
+-- The path to `leaf` as one JSON array. The next call's path mostly goes on from this one's.
+function Recorder:_messages_text(leaf)
+  local known, path, at = self._path, {}, leaf
+  while at and at ~= json.null and at ~= known.leaf do
+    local node = self._nodes[at + 1]
+    table.insert(path, 1, node.m:text())
+    at = node.p
+  end
+  if known.leaf and at == known.leaf then table.insert(path, 1, known.text) end
+  known.leaf = leaf
+  known.text = table.concat(path, ",")
+  return "[" .. known.text .. "]"
+end
+
+-- Sampling parameters are one table for all calls of a rollout.
+function Recorder:_sampling(sampling)
+  local known = self._path
+  if known.sampling ~= sampling then
+    known.sampling = sampling
+    known.sampling_text = self:_raw(sampling, "sampling")
+  end
+  return known.sampling_text
+end
+
 function Recorder:_request(call)
   local source = call.response or call.error or {}
   if not source.raw_request then return nil end
   local sent = secret.redact(source.raw_request)
   if call.leaf then
-    local entry = body.factor(sent, body.messages_text(self._nodes, call.leaf), self._tools)
+    local entry = body.factor(sent, self:_messages_text(call.leaf), self._tools)
     if entry then return entry end
   end
   return body.keep(sent, self._blobs)
 end
 
 function Recorder:_failure(err)
-  local out = json.object {}
+  local out = {}
   out.code = err.code
   out.msg = tostring(err.msg or err)
   for _, name in ipairs { "http_status", "sys", "body", "tries" } do out[name] = err[name] end
@@ -170,7 +198,7 @@ function Recorder:call(opts)
   if not PURPOSES[purpose] then error("unknown purpose " .. tostring(purpose), 2) end
   local name = opts.agent or self._agent
   self:agent(name)
-  local call = json.object {}
+  local call = {}
   call.i = index
   call.agent = name
   call.purpose = purpose
@@ -180,7 +208,7 @@ function Recorder:call(opts)
   call.request = self:_request(opts)
   call.leaf = opts.leaf
   call.out = json.null
-  call.sampling = self:_raw(request.sampling, "sampling")
+  call.sampling = self:_sampling(request.sampling)
   if response then self:_answer(call, response, thread) end
   call.tries = (response or opts.error or {}).tries
   call.t = times_of(opts)
@@ -196,13 +224,13 @@ function Recorder:_answer(call, response, thread)
   call.response_id = response.response_id
   call.model = response.served_model
   local finish = response.finish or {}
-  call.finish = json.object {}
+  call.finish = {}
   call.finish.raw, call.finish.norm = finish.raw or json.null, finish.norm or "other"
   local packed, base = tokens.pack(response.tokens, call.i, self._bases[thread])
   call.tokens, self._bases[thread] = packed, base
   local version = version_of(response.served_model) or version_of(self._opts.model and self._opts.model.name)
   if version then
-    local segment = json.object {}
+    local segment = {}
     segment.n = packed and packed.n_out or 0
     segment.v = version
     call.versions = json.array { segment }
@@ -250,7 +278,7 @@ end
 ---@return integer index   # 0-based
 function Recorder:tool_run(run)
   local index = #self._runs
-  local entry = json.object {}
+  local entry = {}
   entry.node = run.node or json.null
   entry.slot = run.slot
   entry.step = self:_step(run)
@@ -287,7 +315,7 @@ function Recorder:event(level, message)
     self._dropped = self._dropped + 1
     return
   end
-  local entry = json.object {}
+  local entry = {}
   entry.t = time.now()
   entry.level = level
   entry.text = plain.text(text.cut_bytes(message, MAX_EVENT_BYTES))
@@ -306,7 +334,7 @@ end
 ---@return agentbox.Traj
 function Recorder:finish(result)
   local line = line_of.build(self, result)
-  for _, violation in ipairs(check.check(line)) do line_of.add_violation(line, violation) end
+  for _, violation in ipairs(check.check(line, self._ids)) do line_of.add_violation(line, violation) end
   return traj.new(line, { blobs = self._blobs })
 end
 

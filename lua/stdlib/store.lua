@@ -138,7 +138,7 @@ end
 function M.open(dir, opts)
   local self = setmetatable({
     dir = dir, run_id = opts.run_id, run_dir = dir .. "/" .. name.safe(opts.run_id),
-    _json = opts.agentbox_json ~= false, segment = 0, _turn = async.semaphore(1),
+    _json = opts.agentbox_json ~= false, segment = 0, _pending = {}, _turn = async.semaphore(1),
   }, Store)
   local function failed(problem)
     self:close()
@@ -183,22 +183,44 @@ local function rotate(self)
   return open_segment(self)
 end
 
--- Appends a whole line or nothing.
-local function write_line(self, line)
-  local ok, problem = rotate(self)
+-- Writes the lines that are not in the file yet, and syncs once for all of them; a failure takes all of them back.
+local function write_batch(self, batch)
+  local ok, problem = true, nil
+  if not batch[1].offset then ok, problem = rotate(self) end
   if not ok then return nil, problem end
-  local before = self._file:size()
-  ok, problem = self._file:write(line)
+  local lines, at = {}, self._file:size()
+  for _, entry in ipairs(batch) do
+    if not entry.offset then
+      entry.segment = self.segment
+      entry.offset = at
+      at = at + #entry.line
+      lines[#lines + 1] = entry.line
+    end
+  end
+  ok, problem = self._file:write(table.concat(lines))
   if ok then ok, problem = self._file:sync() end
-  if ok then return before end
-  self._file:truncate(before)
+  if ok then return true end
+  self._file:truncate(batch[1].offset)
   return nil, problem
 end
 
--- Fibers append one after another: taking a failed line back must not take another's with it.
-local function in_turn(self, fn, ...)
+-- One fiber writes for all that wait. Whoever is cancelled while it syncs leaves its entries to the next.
+local function write_line(self, line)
+  local entry = { line = line }
+  table.insert(self._pending, entry)
   local _ <close> = self._turn:acquire()
-  return fn(self, ...)
+  if not entry.done then
+    local n = #self._pending
+    local batch = table.move(self._pending, 1, n, 1, {})
+    local ok, problem = write_batch(self, batch)
+    self._pending = table.move(self._pending, n + 1, #self._pending, 1, {})
+    for _, one in ipairs(batch) do
+      one.done = true
+      one.problem = not ok and problem or nil
+    end
+  end
+  if entry.problem then return nil, entry.problem end
+  return entry
 end
 
 -- AgentBox's file for the rollout. Its name is taken from task and run; where several rollouts share both, a
@@ -234,12 +256,10 @@ end
 function Store:append(t)
   if not self._file then return nil, err.new("badarg", "the store is closed") end
   local ok, problem = write_blobs(self, t._from.blobs or {})
-  local offset, path
+  local entry, path
   if ok and self._json then path, problem = write_json(self, t) end
-  if path or ok and not self._json then
-    offset, problem = in_turn(self, write_line, frame.close(secret.redact(json.encode(t.line))))
-  end
-  if offset then return { run_dir = self.run_dir, segment = self.segment, offset = offset, json = path } end
+  if path or ok and not self._json then entry, problem = write_line(self, frame.close(secret.redact(json.encode(t.line)))) end
+  if entry then return { run_dir = self.run_dir, segment = entry.segment, offset = entry.offset, json = path } end
   if path then fs.remove(path) end
   return nil, err.wrap(problem, ("cannot record %s into %s"):format(t.id, self.run_dir))
 end

@@ -49,7 +49,6 @@ end
 function M.test_a_request_is_rebuilt_byte_for_byte_and_not_stored()
   local ro = made.sample()
   local sent = {}
-  local factor = require "agentbox.record.body".factor
   local t = ro:finish()
   for call in t:calls() do
     lu.assertNotNil(call.request.params, "stored verbatim")
@@ -60,7 +59,16 @@ function M.test_a_request_is_rebuilt_byte_for_byte_and_not_stored()
   end
   lu.assertEquals({ #sent[1].messages, #sent[2].messages }, { 2, 4 })
   lu.assertEquals(json.encode(sent[2].tools), json.encode(made.TOOLS))
-  lu.assertNil(factor('{"messages":[1],"x":{"messages":[1]}}', "[1]", nil))
+end
+
+function M.test_factoring_a_request()
+  local factor = require "agentbox.record.body".factor
+  local entry = factor('{"tools":[7],"messages":[1,2],"t":1}', "[1,2]", "[7]")
+  lu.assertEquals(entry.params:text(), '{"tools":[],"messages":[],"t":1}')
+  lu.assertEquals({ entry.cut.tools, entry.cut.messages }, { 9, 23 })
+  entry = factor('{"messages":[1,2],"tools":[8]}', "[1,2]", "[7]")
+  lu.assertEquals(entry.params:text(), '{"messages":[],"tools":[8]}')
+  lu.assertNil(factor('{"messages": [1,2]}', "[1,2]", nil))
 end
 
 function M.test_a_request_that_the_graph_does_not_hold_is_kept_verbatim()

@@ -25,7 +25,7 @@ function M.keep(given, blobs)
   local out, total = json.array {}, 0
   for i, file in ipairs(listed(given)) do
     if i > M.MAX_FILES then break end
-    local entry = json.object {}
+    local entry = {}
     entry.path = (text.scrub(file.path))
     entry.bytes = #file.bytes
     if #file.bytes > M.MAX_FILE_BYTES or total + #file.bytes > M.MAX_TOTAL_BYTES then

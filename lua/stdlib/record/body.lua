@@ -35,7 +35,7 @@ end
 ---@param blobs table<string, string>   # hash → bytes, written by the store before the line
 ---@return table entry                  # { hash, bytes, body? }
 function M.keep(text, blobs)
-  local entry = json.object {}
+  local entry = {}
   entry.hash = M.hash(text)
   entry.bytes = #text
   entry.body = inline(text)
@@ -43,12 +43,11 @@ function M.keep(text, blobs)
   return entry
 end
 
--- Where `"name":value` stands in `text`, as the offset of the value; nil unless it stands there exactly once.
-local function locate(text, name, value)
+-- The offset of `value` behind `"name":` in a part of `text`, or nil.
+local function locate(text, name, value, from, to)
   local needle = ('"%s":%s'):format(name, value)
-  local from, to = text:find(needle, 1, true)
-  if not from or text:find(needle, to + 1, true) then return nil end
-  return to - #value + 1
+  local at, last = text:sub(from, to):find(needle, 1, true)
+  return at and from + last - #value
 end
 
 --- Describes a request by what the graph does not hold already; nil if it cannot be rebuilt that way.
@@ -57,15 +56,15 @@ end
 ---@param tools string?        # the record's tool list as one JSON array
 ---@return table? entry        # { hash, bytes, params, cut = { messages, tools? } }
 function M.factor(text, messages, tools)
-  local at_messages = locate(text, "messages", messages)
-  local at_tools = tools and locate(text, "tools", tools)
-  if not at_messages then return nil end
-  local cuts = { { name = "messages", at = at_messages, value = messages } }
-  if at_tools then cuts[2] = { name = "tools", at = at_tools, value = tools } end
-  table.sort(cuts, function(a, b) return a.at < b.at end)
-  local parts, offsets, from, size = {}, json.object {}, 1, 0
+  local at = locate(text, "messages", messages, 1, #text)
+  if not at then return nil end
+  local cuts = { { name = "messages", at = at, value = messages } }
+  local after = tools and locate(text, "tools", tools, at + #messages, #text)
+  local before = tools and not after and locate(text, "tools", tools, 1, at - 1)
+  if after then cuts[2] = { name = "tools", at = after, value = tools } end
+  if before then table.insert(cuts, 1, { name = "tools", at = before, value = tools }) end
+  local parts, offsets, from, size = {}, {}, 1, 0
   for _, cut in ipairs(cuts) do
-    if cut.at < from then return nil end
     parts[#parts + 1] = text:sub(from, cut.at - 1)
     size = size + cut.at - from
     offsets[cut.name] = size
@@ -75,12 +74,7 @@ function M.factor(text, messages, tools)
   parts[#parts + 1] = text:sub(from)
   local params = inline(table.concat(parts))
   if not params then return nil end
-  local entry = json.object {}
-  entry.hash = M.hash(text)
-  entry.bytes = #text
-  entry.params = params
-  entry.cut = offsets
-  return entry
+  return { hash = M.hash(text), bytes = #text, params = params, cut = offsets }
 end
 
 local function fill(params, cut, values)

@@ -63,10 +63,10 @@ local function check_nodes(line, add)
 end
 
 -- The tool messages that follow an assistant message answer its calls in their order, each once.
-local function check_tools(line, add)
+local function check_tools(line, add, messages)
   local pending, at = {}, {}
   for i, node in ipairs(line.nodes) do
-    local msg = message_of(node)
+    local msg = messages and messages[node] or message_of(node)
     if msg.role == "assistant" then
       local ids = {}
       for _, call in ipairs(value_of(msg.tool_calls) or {}) do ids[#ids + 1] = call.id end
@@ -126,14 +126,15 @@ end
 
 --- Checks a line, just built or read back.
 ---@param line table
----@return agentbox.Violation[] violations   # empty when all is well
-function M.check(line)
+---@param messages? table<table, agentbox.Message>   # of the nodes, when the caller has them decoded
+---@return agentbox.Violation[] violations            # empty when all is well
+function M.check(line, messages)
   local found = {}
   local function add(rule, where, msg) found[#found + 1] = { rule = rule, where = where, msg = msg } end
   check_planes(line, add)
   check_response_ids(line, add)
   check_nodes(line, add)
-  check_tools(line, add)
+  check_tools(line, add, messages)
   check_reward(line, add)
   check_times(line, add)
   check_versions(line, add)

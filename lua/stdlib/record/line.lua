@@ -32,7 +32,7 @@ local function number(value)
 end
 
 local function reward_of(rec, result)
-  local given, out = result.reward or {}, json.object {}
+  local given, out = result.reward or {}, {}
   local value = given.scored ~= false and number(given.value) or nil
   out.scored = value ~= nil
   out.value = value or json.null
@@ -48,7 +48,7 @@ local function reward_of(rec, result)
 end
 
 local function usage_of(calls)
-  local sum, seen = json.object {}, false
+  local sum, seen = {}, false
   for _, call in ipairs(calls) do
     if call.usage then
       seen = true
@@ -67,7 +67,7 @@ local function seconds(ms)
 end
 
 local function metrics_of(rec, result, usage, duration_s)
-  local out, timing = json.object {}, result.timing or {}
+  local out, timing = {}, result.timing or {}
   local model_calls = 0
   for _, call in ipairs(rec._calls) do
     if call.purpose == "agent" and not call.error then model_calls = model_calls + 1 end
@@ -99,7 +99,7 @@ local function versions_of(calls)
 end
 
 local function policy_of(rec)
-  local out, model = json.object {}, rec._opts.model or {}
+  local out, model = {}, rec._opts.model or {}
   out.model = model.name or json.null
   local low, high = versions_of(rec._calls)
   out.version_min = low
@@ -133,7 +133,7 @@ local function use_of(rec, line)
   end
   if not evidence then no "no token ids from the server" end
   if not sampled then no "no trainable call" end
-  local out = json.object {}
+  local out = {}
   out.rl = #why == 0
   out.sft = sft and sampled and #rec._nodes > 0
   out.why = why
@@ -141,7 +141,7 @@ local function use_of(rec, line)
 end
 
 local function task_of(rec)
-  local task, out = rec._opts.task, json.object {}
+  local task, out = rec._opts.task, {}
   out.id = task.task_id
   out.hash = task.hash
   out.description = task.description
@@ -150,7 +150,7 @@ local function task_of(rec)
 end
 
 local function stop_of(stop)
-  local out = json.object {}
+  local out = {}
   out.reason = stop.reason
   out.class = stop.class or json.null
   out.detail = plain.text(stop.detail) or json.null
@@ -160,7 +160,7 @@ end
 local function errors_of(rec)
   local out = json.array {}
   for _, note in ipairs(rec._notes) do
-    local entry = json.object {}
+    local entry = {}
     entry.code = "scrubbed"
     entry.msg = note
     out[#out + 1] = entry
@@ -221,7 +221,7 @@ end
 ---@param line table
 ---@param violation { rule: integer, where: string, msg: string }
 function M.add_violation(line, violation)
-  local entry = json.object {}
+  local entry = {}
   entry.code = "invariant"
   entry.rule = violation.rule
   entry.msg = secret.redact(("%s: %s"):format(violation.where, violation.msg))

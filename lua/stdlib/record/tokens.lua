@@ -74,7 +74,7 @@ end
 ---@return agentbox.TokenBase? base  # for the next call
 function M.pack(tokens, call, base)
   if not tokens or not tokens.out or tokens.src == "none" then return nil, base end
-  local packed = json.object {}
+  local packed = {}
   packed.src = tokens.src or "engine"
   local out = inner(tokens.out)
   local n_out = count(out)
@@ -84,7 +84,7 @@ function M.pack(tokens, call, base)
     if base then keep, cut = shared(base.full, prompt) end
     packed.drift = drift_class(base, keep)
     if keep > 0 then
-      local by_base = json.object {}
+      local by_base = {}
       by_base.base = base.call
       by_base.keep = keep
       by_base.tail = json.raw("[" .. prompt:sub(cut + 1) .. "]")
