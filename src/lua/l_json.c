@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lua/conv.h"
+#include "lua/json_column.h"
 #include "lua/json_encode.h"
 #include "lua/json_value.h"
 
@@ -231,7 +232,7 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"decode", l_decode},     {"encode", l_encode},       {"array", l_array},
         {"object", l_object},     {"is_array", l_is_array},   {"is_object", l_is_object},
         {"keys", l_keys},         {"raw", l_raw},             {"type", l_type},
-        {NULL, NULL},
+        {"column", abl_json_column}, {NULL, NULL},
     };
     abl_json_register(L);
     luaL_newlib(L, lib);

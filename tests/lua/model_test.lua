@@ -3,6 +3,7 @@ local async = require "agentbox.async"
 local json = require "agentbox.json"
 local model = require "agentbox.model"
 local probe = require "agentbox.probe"
+local reply = require "agentbox.models.reply"
 local retry = require "agentbox.models.retry"
 local test = require "agentbox.test"
 local wire = require "agentbox.models.wire"
@@ -164,6 +165,34 @@ end
 function M.test_a_clean_message_is_sent_as_it_stands()
   local message = json.decode '{"content":"é","role":"user"}'
   test.eq(one_text(message), json.encode(message))
+end
+
+-- ---------------------------------------------------------------- token evidence
+
+local function evidence(choice)
+  local text = json.encode { choices = { choice }, prompt_token_ids = json.array { 1, 2 } }
+  return assert(reply.response(reply.decode(text), { messages = {} })).tokens
+end
+
+function M.test_logprobs_are_a_plane_with_or_without_alternatives()
+  local message = { content = "ab" }
+  local other = { token = "z", logprob = -9.5 }
+  local got = evidence { message = message, token_ids = json.array { 7, 8 }, logprobs = { content = {
+    { token = '"logprob":1', logprob = -0.5, top_logprobs = { other, other } },
+    { top_logprobs = { other }, token = "b", logprob = -1e-05 },
+  } } }
+  test.eq({ got.src, got.lp:text() }, { "engine", "[-0.5,-1e-05]" })
+  test.eq({ got.out:text(), got.prompt:text() }, { "[7,8]", "[1,2]" })
+end
+
+function M.test_token_ids_written_as_text()
+  local got = evidence { message = { content = "ab" }, logprobs = { content = {
+    { token = "token_id:17", logprob = -0.5 }, { token = "token_id:4", logprob = 0.0 },
+  } } }
+  test.eq({ got.src, got.out:text() }, { "token_id_strings", "[17,4]" })
+  local plain = evidence { message = { content = "ab" }, logprobs = { content = { { token = "a", logprob = -0.5 } } } }
+  test.eq({ plain.src, plain.out }, { "none", nil })
+  test.eq(evidence { message = { content = "ab" }, logprobs = json.null }, nil)
 end
 
 -- ---------------------------------------------------------------- retries

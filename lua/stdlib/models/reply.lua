@@ -1,6 +1,7 @@
 --- The chat completions dialect, incoming: what is made of a reply.
 ---
 --- What is needed is read, whatever else is there or missing is tolerated; the record keeps the raw text.
+local column = require "agentbox.sys.json".column
 local json = require "agentbox.json"
 
 local M = {}
@@ -153,31 +154,12 @@ end
 
 -- ---------------------------------------------------------------- token evidence
 
--- Numbers of one member of a list of objects, in order, as the text of a JSON list. Nested lists would have members of
--- the same name, so a text with any is decoded instead.
-local function plane(raw, name)
-  local text, numbers = raw:text(), {}
-  if text:find '"top_logprobs"%s*:%s*%[%s*{' then
-    local content = raw:decode()
-    for i, entry in ipairs(content.content or content) do numbers[i] = json.encode(entry[name]) end
-  else
-    local key, at = '"' .. name .. '":', 1
-    while true do
-      local _, to = text:find(key, at, true)
-      if not to then break end
-      local number = text:match("^%s*(-?[%d.eE+-]+)", to + 1)
-      if not number then return nil end
-      numbers[#numbers + 1], at = number, to + 1
-    end
-  end
-  return #numbers > 0 and json.raw("[" .. table.concat(numbers, ",") .. "]") or nil
-end
-
 -- vLLM can put ids where the tokens' text would be: "token_id:123".
-local function ids_from_text(raw)
-  local ids = {}
-  for id in raw:text():gmatch '"token"%s*:%s*"token_id:(%d+)"' do ids[#ids + 1] = id end
-  return #ids > 0 and json.raw("[" .. table.concat(ids, ",") .. "]") or nil
+local function ids_from_text(logprobs)
+  if not logprobs:text():find('"token_id:', 1, true) then return nil end
+  local tokens = column(logprobs, "content", "token")
+  local ids = tokens and tokens:text():gsub('"token_id:(%d+)"', "%1")
+  return ids and not ids:find('"', 1, true) and json.raw(ids) or nil
 end
 
 local function raw_or_nil(value)
@@ -192,7 +174,7 @@ function M.tokens(reply, choice)
   local logprobs = raw_or_nil(choice.logprobs)
   local out, src = raw_or_nil(choice.token_ids), "engine"
   if not out and logprobs then out, src = ids_from_text(logprobs), "token_id_strings" end
-  local lp = logprobs and plane(logprobs, "logprob") or nil
+  local lp = logprobs and column(logprobs, "content", "logprob") or nil
   if not out and not lp then return nil end
   return {
     src = out and src or "none", out = out, lp = lp,
