@@ -1,5 +1,6 @@
 --- agent.lua: what an agent is and what it gets. An agent is `function(ctx) → stop reason`; the built-in one is
 --- agents/tool_loop.lua. Everything an agent says or hears goes through its ctx and so into the record.
+local async = require "agentbox.async"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local time = require "agentbox.time"
@@ -8,6 +9,8 @@ local M = {}
 
 --- A message copied back to the server at every turn must not be able to end the conversation by its size.
 M.MAX_ARGUMENT_BYTES = 256 << 10
+
+local GRACE_S = 1
 
 ---@class agentbox.Ctx
 ---@field task agentbox.Task
@@ -122,7 +125,8 @@ function Ctx:ask()
     session = self.session, timeout_s = self.budget:step_s(),
   }
   local began = time.monotonic()
-  local response, problem = self.model:complete(request)
+  -- A client keeps its own deadline, which says more; this one is for models that keep none.
+  local response, problem = async.timeout(request.timeout_s + GRACE_S, self.model.complete, self.model, request)
   self.spent.model_s = self.spent.model_s + time.monotonic() - began
   if not response then
     self.rec:call { error = problem, request = request, leaf = self.leaf }

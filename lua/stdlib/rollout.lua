@@ -176,7 +176,7 @@ function Rollout:_verify()
   local began = time.monotonic()
   local verdict, problem, tamper = verify.run {
     task = plan.task, stage = self.stage, remains = self.remains, verifier = plan.verifier, name = plan.verifier_name,
-    user = plan.spec.user, traj = {
+    limits = plan.verifier_limits, user = plan.spec.user, traj = {
       task_id = plan.task.task_id, messages = self.ctx.messages, stop_reason = self.stop.reason,
       steps = self.budget.turns,
     },

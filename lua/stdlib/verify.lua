@@ -14,8 +14,8 @@ local M = {}
 --- Built-in types; AgentBox's five are among them.
 local TYPES = { pytest = "pytest", test = "pytest", command = "command", shell = "command", custom = "command" }
 
---- For one verifier written in Lua, beside what its commands are allowed.
-local LUA_LIMITS = { timeout_s = 600, cpu_s = 60, memory_bytes = 512 << 20 }
+--- For one verifier, beside what its commands are allowed.
+local LIMITS = { timeout_s = 600, cpu_s = 60, memory_mb = 512 }
 
 -- ---------------------------------------------------------------- finding
 
@@ -48,16 +48,26 @@ function M.load(path)
   return fn
 end
 
---- The verifier of a task, or the one a lab gives instead: a function, a module's name or a Lua file.
+local GIVEN = {
+  run = { "function", required = true }, name = { "string", default = "table" }, timeout_s = { "number", min = 0 },
+  cpu_s = { "number", min = 0 }, memory_mb = { "integer", min = 1 },
+}
+
+--- The verifier of a task, or the one a lab gives instead: a function, a module's name, a Lua file, or a table
+--- { run, name, timeout_s, cpu_s, memory_mb }.
 ---@async
 ---@param given nil|function|string|table
 ---@param spec table      # task.verifier
 ---@return function?
 ---@return agentbox.Err?  # code `verifier` or `config`
 ---@return string? name
+---@return table? limits
 function M.resolve(given, spec)
   if type(given) == "function" then return given, nil, "function" end
-  if type(given) == "table" and given.run then return given.run, nil, given.name or "table" end
+  if type(given) == "table" then
+    given = schema.options(given, GIVEN, "verifier", 2)
+    return given.run, nil, given.name, given
+  end
   if type(given) == "string" then
     local fn, problem
     if given:find("%.lua$") then fn, problem = M.load(given) else fn, problem = module_verifier(given) end
@@ -84,6 +94,7 @@ end
 ---@field remains agentbox.Remains
 ---@field verifier function
 ---@field name string
+---@field limits? table
 ---@field traj table
 ---@field user? string|integer
 
@@ -143,9 +154,12 @@ local function verdict_of(value, text, facts, spec)
 end
 
 --- Calls one verifier with evidence of its own, so that code run for one cannot prepare the ground for the next.
-local function call(fn, opts)
+local function call(fn, limits, opts)
   local ev <close> = evidence.new(opts)
-  local ok, value, text, facts = guard.call(fn, LUA_LIMITS, ev)
+  local ok, value, text, facts = guard.call(fn, {
+    timeout_s = limits.timeout_s or LIMITS.timeout_s, cpu_s = limits.cpu_s or LIMITS.cpu_s,
+    memory_bytes = (limits.memory_mb or LIMITS.memory_mb) << 20,
+  }, ev)
   if ok == nil then
     local defect = value
     return nil, err.new("verifier", "the verifier failed: " .. defect.msg, { traceback = defect.traceback })
@@ -166,7 +180,7 @@ end
 ---@return agentbox.Tamper tamper
 function M.run(opts)
   local tamper = protect.no_tamper()
-  local verdict, problem = call(opts.verifier, {
+  local verdict, problem = call(opts.verifier, opts.limits or {}, {
     task = opts.task, spec = opts.task.verifier, stage = opts.stage, remains = opts.remains, user = opts.user,
     traj = opts.traj, tamper = tamper,
   })

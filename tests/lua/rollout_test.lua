@@ -38,7 +38,7 @@ function M.test_solved_and_not_solved()
   lu.assertNil(t.failure_class)
   t = run(nil, { "done it" })
   lu.assertEquals({ t.final_status, t.reward, t.failure_class }, { "failed", 0.0, "policy" })
-  lu.assertEquals(t.line.verify.exit_code, 1)
+  lu.assertEquals(t.verify.exit_code, 1)
 end
 
 function M.test_a_solved_task_counts_whatever_the_stop()
@@ -80,7 +80,7 @@ end
 
 function M.test_the_solution_is_never_seeded_nor_hidden_files()
   local t = run({ solution = { s = "1" }, hidden = { h = "2" }, verifier = { command = "test -f h && ! test -f s" } },
-    { sh "ls -A; find / -name h -newer /proc/1 -path '*workspace*' 2>/dev/null", "ok" })
+    { sh "ls -A; find / -name h -newer /proc/1 -path '*workspace*' 2>/dev/null; true", "ok" })
   lu.assertEquals(t.messages[4].content, "exit_code=0")
   lu.assertEquals(t.final_status, "success")
 end
@@ -204,7 +204,7 @@ end
 function M.test_a_lua_verifier_that_fails_leaves_it_unscored()
   for _, verifier in ipairs {
     function() error "verifier bug" end, function() return nil, "cannot say" end, function() return 0 / 0 end,
-    function() return {} end, function() return print end, function() while true do end end,
+    function() return {} end, function() return print end, { run = function() while true do end end, cpu_s = 0.3 },
   } do
     local t = run(nil, { "x" }, { verifier = verifier })
     lu.assertEquals({ t.final_status, t.failure_class, t.stop_reason, t.scored }, { "error", "verifier", "scorer_error", false })

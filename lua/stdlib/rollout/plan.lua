@@ -141,6 +141,7 @@ end
 ---@field tool_mode string
 ---@field verifier function
 ---@field verifier_name string
+---@field verifier_limits? table
 ---@field spec table
 ---@field prompt agentbox.Message[]
 ---@field config table
@@ -167,7 +168,7 @@ local function complete(plan, opts)
   if not plan.agent then return nil, problem end
   plan.tools, problem, plan.tool_mode = tools_of(config, the_task, opts.seed)
   if not plan.tools then return nil, problem end
-  plan.verifier, problem, plan.verifier_name = verify.resolve(opts.verifier, the_task.verifier)
+  plan.verifier, problem, plan.verifier_name, plan.verifier_limits = verify.resolve(opts.verifier, the_task.verifier)
   if not plan.verifier then return nil, problem end
   plan.spec, problem = sandbox_spec(opts, the_task, plan.run_id)
   if not plan.spec then return nil, problem end
@@ -198,7 +199,7 @@ function M.make(opts)
   local run_id = opts.run_id or rand.uuid4()
   local plan = {
     task = the_task, config = config, run_id = run_id, id = opts.id or run_id, seed = opts.seed,
-    sampling = opts.sampling, verifier_spec = opts.verifier,
+    sampling = opts.sampling,
   }
   local done
   done, problem = complete(plan, opts)

@@ -32,6 +32,12 @@ M.VERIFIER = {
   params = { "map" },
 }
 
+local limit = { "number", min = 0 }
+local LIMITS = {
+  cpu_count = limit, memory_mb = limit, pids_limit = limit, disk_mb = limit, inodes = limit, nofile = limit,
+  memswap_mb = limit, network_disabled = { "boolean" },
+}
+
 M.TASK = {
   task_id = { "string", required = true },
   description = { "string", required = true },
@@ -46,7 +52,7 @@ M.TASK = {
   allowed_tools = { "list", of = { "string" } },
   max_steps = { "integer", min = 0 },
   image = { "string" },
-  limits = { "map" },
+  limits = { "record", fields = LIMITS },
   env = { "map", of = { "string" } },
   network = { "string|map" },
   params = { "any" },

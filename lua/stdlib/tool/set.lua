@@ -17,6 +17,9 @@ local M = {}
 --- What a result may weigh, in code points; tools with tighter rules cut earlier.
 M.MAX_RESULT = 220000
 
+--- A command is cut at the step's end by its own limit, which keeps what it printed; only then is its tool stopped.
+local GRACE_S = 2
+
 local DEFAULT_TIMEOUT_S, DEFAULT_CPU_S, DEFAULT_MEMORY_MB = 120, 10, 256
 
 ---@class agentbox.ToolResult
@@ -181,7 +184,7 @@ local function run_call(self, ctx, call, limit_s)
   local tool, args = read_call(self, call, result)
   if tool then
     local ok, value, extra = guard.call(open_and_run, {
-      timeout_s = math.min(tool.timeout_s or DEFAULT_TIMEOUT_S, limit_s),
+      timeout_s = math.min(tool.timeout_s or DEFAULT_TIMEOUT_S, limit_s + GRACE_S),
       cpu_s = tool.cpu_s or DEFAULT_CPU_S, memory_bytes = (tool.memory_mb or DEFAULT_MEMORY_MB) << 20,
     }, self, tool, ctx, args)
     if ok then
@@ -214,7 +217,7 @@ function Set:run(ctx, calls, limit_s)
   local deadline = time.monotonic() + limit_s
   local results, at = {}, 1
   local function run_at(i)
-    results[i] = run_call(self, ctx, calls[i], math.max(0.001, deadline - time.monotonic()))
+    results[i] = run_call(self, ctx, calls[i], math.max(0, deadline - time.monotonic()))
   end
   while at <= #calls do
     local last = at

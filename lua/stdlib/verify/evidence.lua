@@ -169,6 +169,8 @@ local function fresh_with_workspace(self)
   pristine, problem = protect.remember(sb, self.workspace, protect.globs(self.task))
   if not pristine then return nil, problem end
   local ok
+  ok, problem = sb:remove(self.workspace, { recursive = true }) -- what the agent deleted stays deleted
+  if not ok then return nil, problem end
   ok, problem = sandbox.copy_tree(self.after, self.workspace, sb, self.workspace)
   if not ok then return nil, err.wrap(problem, "copying the workspace to the verifier's sandbox") end
   return sb, pristine
