@@ -12,23 +12,23 @@
 
 enum ab_errcode {
     AB_OK = 0,
-    AB_EBADARG,      /* a value the caller gave is unusable */
-    AB_ENOTFOUND,    /* no such file, key, image, program */
-    AB_EEXISTS,      /* it is there already */
-    AB_EDENIED,      /* permission */
-    AB_EINVALID,     /* the wrong kind of thing: a directory, a FIFO, a device */
-    AB_EFULL,        /* no space or no inode left, or a quota reached */
-    AB_EIO,          /* a read or a write failed */
-    AB_ETIMEOUT,     /* a deadline of ours passed */
-    AB_ECANCELLED,   /* somebody cancelled the wait */
-    AB_ETOOBIG,      /* a cap was exceeded */
-    AB_EPARSE,       /* text that is not well formed */
-    AB_EPROTOCOL,    /* the other side broke the protocol */
-    AB_ENETWORK,     /* could not resolve, connect, or was cut off; TLS failed */
-    AB_ESANDBOX,     /* the sandbox itself failed or died: infrastructure, never a score */
-    AB_EBUSY,        /* in use, or too many at once */
-    AB_ENOMEM,       /* a memory ceiling was reached */
-    AB_ELIMIT,       /* a budget of steps or of time for a script was used up */
+    AB_EBADARG,    /* a value the caller gave is unusable */
+    AB_ENOTFOUND,  /* no such file, key, image, program */
+    AB_EEXISTS,    /* it is there already */
+    AB_EDENIED,    /* permission */
+    AB_EINVALID,   /* the wrong kind of thing: a directory, a FIFO, a device */
+    AB_EFULL,      /* no space or no inode left, or a quota reached */
+    AB_EIO,        /* a read or a write failed */
+    AB_ETIMEOUT,   /* a deadline of ours passed */
+    AB_ECANCELLED, /* somebody cancelled the wait */
+    AB_ETOOBIG,    /* a cap was exceeded */
+    AB_EPARSE,     /* text that is not well formed */
+    AB_EPROTOCOL,  /* the other side broke the protocol */
+    AB_ENETWORK,   /* could not resolve, connect, or was cut off; TLS failed */
+    AB_ESANDBOX,   /* the sandbox itself failed or died: infrastructure, never a score */
+    AB_EBUSY,      /* in use, or too many at once */
+    AB_ENOMEM,     /* a memory ceiling was reached */
+    AB_ELIMIT,     /* a budget of steps or of time for a script was used up */
     AB_EUNSUPPORTED, /* this machine, kernel or build cannot */
     AB_ESYS,         /* any other refusal of the operating system */
     AB_ERRCODE_COUNT

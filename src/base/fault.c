@@ -2,9 +2,9 @@
 
 #ifdef AB_FAULTS
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
+#    include <pthread.h>
+#    include <stdlib.h>
+#    include <string.h>
 
 enum { MAX_POINTS = 16, MAX_NAME = 48 };
 

@@ -21,7 +21,8 @@
 /* Counts one pass of the point; its errno, or 0. */
 int ab_fault_hit(const char *name);
 
-/* Replaces the armed points; NULL disarms all. Returns -1 when the text is not well formed. */
+/* Replaces the armed points; NULL disarms all. Returns -1 when the text is not well
+ * formed. */
 int ab_fault_arm(const char *spec);
 
 #endif

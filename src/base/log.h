@@ -1,7 +1,8 @@
 /* log.h - what the engine itself has to say: one line per event, on a sink.
  *
- * The sink is one of the three writable globals of the program: a process has one standard
- * error. Lines are made safe for a terminal (control characters are shown as \xNN).
+ * The sink is one of the three writable globals of the program: a process has one
+ * standard error. Lines are made safe for a terminal (control characters are shown as
+ * \xNN).
  */
 #ifndef AB_BASE_LOG_H
 #define AB_BASE_LOG_H

@@ -1,6 +1,7 @@
 /* main.c - the program: an engine around the library's command line. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "lua/state.h"
 #include "sandbox/zygote.h"
@@ -9,6 +10,8 @@ int main(int argc, char **argv)
 {
     struct ab_state state;
     struct ab_err err;
+    /* Files are synced on the pool: more of them at once than libuv's four. */
+    setenv("UV_THREADPOOL_SIZE", "8", 0);
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value */
     /* The zygote first: before threads, heap and secrets, so that no sandbox inherits them. */
     if (ab_zygote_start(&err) < 0) {

@@ -4,7 +4,8 @@
 
 enum { DEFAULT_FIBER_MB = 512 };
 
-/* In front of every block. Eight bytes keep the alignment that Lua's own structures need. */
+/* In front of every block. Eight bytes keep the alignment that Lua's own structures need.
+ */
 struct header {
     struct ab_account *owner;
 };

@@ -1,17 +1,18 @@
 /* alloc.h - the Lua heap, and who pays for what.
  *
  * One heap per engine. Every block remembers the account that was charged for it, so an
- * account's figure is exact: it falls when the block is freed, whoever's turn it is then. A
- * block that grows moves to the account that made it grow. An allocation that would lift an
- * account or the heap over its ceiling is refused; Lua then collects garbage, tries again, and
- * raises "not enough memory" in the running fiber alone.
+ * account's figure is exact: it falls when the block is freed, whoever's turn it is then.
+ * A block that grows moves to the account that made it grow. An allocation that would
+ * lift an account or the heap over its ceiling is refused; Lua then collects garbage,
+ * tries again, and raises "not enough memory" in the running fiber alone.
  */
 #ifndef AB_LUA_ALLOC_H
 #define AB_LUA_ALLOC_H
 
 #include "base/ab.h"
 
-/* What a fiber, or a fiber and its children, may use. Freed when no fiber and no block is left. */
+/* What a fiber, or a fiber and its children, may use. Freed when no fiber and no block is
+ * left. */
 struct ab_account {
     size_t bytes;
     size_t limit_bytes;    /* 0: none */
@@ -23,10 +24,10 @@ struct ab_account {
 
 struct ab_heap {
     size_t bytes;
-    size_t limit_bytes; /* 0: none */
-    struct ab_account engine;    /* what no fiber pays for */
-    struct ab_account *charged;  /* borrowed; never NULL */
-    size_t fiber_limit_bytes;    /* for new accounts */
+    size_t limit_bytes;         /* 0: none */
+    struct ab_account engine;   /* what no fiber pays for */
+    struct ab_account *charged; /* borrowed; never NULL */
+    size_t fiber_limit_bytes;   /* for new accounts */
 };
 
 void ab_heap_init(struct ab_heap *heap);

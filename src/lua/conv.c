@@ -111,7 +111,8 @@ static bool get_option(lua_State *L, int idx, const char *key)
 
 AB_NORETURN static void bad_option(lua_State *L, const char *key, const char *expected)
 {
-    luaL_error(L, "option '%s': %s expected, got %s", key, expected, luaL_typename(L, -1));
+    luaL_error(L, "option '%s': %s expected, got %s", key, expected,
+               luaL_typename(L, -1));
 }
 
 lua_Integer abl_opt_integer(lua_State *L, int idx, const char *key, lua_Integer def)

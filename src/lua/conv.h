@@ -10,30 +10,33 @@ void abl_conv_register(lua_State *L);
 
 /* Pushes nil and the error table { code, msg, op, sys, where }; gives 2, so that
  *     return abl_push_err(L, &err, "fs.read");
- * is the whole failure path of a binding. op may be NULL. where is the innermost line that is
- * not of the built-in library. */
+ * is the whole failure path of a binding. op may be NULL. where is the innermost line
+ * that is not of the built-in library. */
 int abl_push_err(lua_State *L, const struct ab_err *err, const char *op);
 
 /* Pushes only the error table. */
 void abl_push_errvalue(lua_State *L, const struct ab_err *err, const char *op);
 
-/* Pushes the error value of a script that raised something else: code `defect`, the text at idx. */
+/* Pushes the error value of a script that raised something else: code `defect`, the text
+ * at idx. */
 void abl_push_defect(lua_State *L, int idx);
 
 bool abl_is_err(lua_State *L, int idx);
 
-/* True when the value at idx is an error value whose `cancel` is true: pcall lets it through. */
+/* True when the value at idx is an error value whose `cancel` is true: pcall lets it
+ * through. */
 bool abl_is_cancel(lua_State *L, int idx);
 
-/* Reads member `key` of the options table at idx; `def` when idx is none or nil or the member
- * is nil. Raises "option 'key': number expected, got string" on a wrong type. A returned
- * string is borrowed from the table. */
+/* Reads member `key` of the options table at idx; `def` when idx is none or nil or the
+ * member is nil. Raises "option 'key': number expected, got string" on a wrong type. A
+ * returned string is borrowed from the table. */
 lua_Integer abl_opt_integer(lua_State *L, int idx, const char *key, lua_Integer def);
 lua_Number abl_opt_number(lua_State *L, int idx, const char *key, lua_Number def);
 const char *abl_opt_string(lua_State *L, int idx, const char *key, const char *def);
 bool abl_opt_boolean(lua_State *L, int idx, const char *key, bool def);
 
-/* Raises unless idx is none, nil, or a table whose keys are all in the NULL-terminated list. */
+/* Raises unless idx is none, nil, or a table whose keys are all in the NULL-terminated
+ * list. */
 void abl_check_keys(lua_State *L, int idx, const char *const allowed[]);
 
 /* Checks that argument arg is a path: a non-empty string without NUL. Borrowed. */

@@ -7,20 +7,20 @@
 #include "lua/slice.h"
 
 #define AB_PRIMITIVES(X) \
-    X(err) \
-    X(fiber) \
-    X(fs) \
-    X(hash) \
-    X(log) \
-    X(os) \
-    X(rand) \
-    X(time) \
-    X(json) \
-    X(re) \
-    X(sse) \
-    X(yaml) \
-    X(utf8x) \
-    X(http) \
+    X(err)               \
+    X(fiber)             \
+    X(fs)                \
+    X(hash)              \
+    X(log)               \
+    X(os)                \
+    X(rand)              \
+    X(time)              \
+    X(json)              \
+    X(re)                \
+    X(sse)               \
+    X(yaml)              \
+    X(utf8x)             \
+    X(http)              \
     X(sandbox)
 
 #define X(name) int luaopen_agentbox_sys_##name(lua_State *L);
@@ -31,7 +31,7 @@ static const luaL_Reg primitives[] = {
 #define X(name) {"agentbox.sys." #name, luaopen_agentbox_sys_##name},
     AB_PRIMITIVES(X)
 #undef X
-    {NULL, NULL},
+        {NULL, NULL},
 };
 
 static void preload(lua_State *L)

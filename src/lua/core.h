@@ -4,8 +4,8 @@
 
 #include <lua.h>
 
-/* Opens in L what the library needs: primitives, loader, and the pcall and coroutine functions that fibers
- * need. The scheduler must be tied to L already. */
+/* Opens in L what the library needs: primitives, loader, and the pcall and coroutine
+ * functions that fibers need. The scheduler must be tied to L already. */
 void abl_open_engine(lua_State *L);
 
 int luaopen_agentbox_sys_log(lua_State *L);

@@ -7,12 +7,12 @@
 #include "lua/slice.h"
 #include "rt/timer.h"
 
-#define ANCHOR_TYPE "agentbox.op"
 #define FIBER_TYPE  "agentbox.fiber"
 
 enum { GRACE_MS = 5000 };
 
-/* Its address is the registry key of the table fiber -> userdata, which anchors the living. */
+/* Its address is the registry key of the table fiber -> userdata, which anchors the
+ * living. */
 static const char fibers_key = 0;
 
 struct ab_sched *ab_sched_of(lua_State *L)
@@ -42,8 +42,8 @@ void ab_fiber_make_ready(struct ab_fiber *f)
     f->status = AB_FIBER_READY;
     if (ab_list_empty(&f->link))
         ab_list_append(&f->sched->ready, &f->link);
-    /* libuv runs timers before it polls: one that readied a fiber must not be followed by a
-     * poll that blocks. */
+    /* libuv runs timers before it polls: one that readied a fiber must not be followed by
+     * a poll that blocks. */
     if (f->sched->polling)
         uv_stop(&f->sched->loop->uv);
 }
@@ -90,7 +90,8 @@ static int l_explain(lua_State *L)
     return 1;
 }
 
-/* The error as others see it: `cancel` means "let me through" only in the fiber it hit. */
+/* The error as others see it: `cancel` means "let me through" only in the fiber it hit.
+ */
 static void push_settled(lua_State *L, int idx)
 {
     if (!abl_is_cancel(L, idx)) {
@@ -149,7 +150,8 @@ static int fiber_main(lua_State *L)
         lua_pushcfunction(L, abl_l_raise_cancel);
         rc = lua_pcallk(L, 0, 0, 0, (lua_KContext)f, finish_call);
     } else {
-        rc = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, (lua_KContext)f, finish_call);
+        rc = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, (lua_KContext)f,
+                        finish_call);
     }
     return finish_call(L, rc, (lua_KContext)f);
 }
@@ -422,7 +424,8 @@ static void end(struct ab_fiber *f)
         s->heap->charged = &s->heap->engine;
 }
 
-/* The grace period is over: what is left of the stack is unwound where waiting is an error. */
+/* The grace period is over: what is left of the stack is unwound where waiting is an
+ * error. */
 static void close_hard(struct ab_fiber *f)
 {
     if (f->op) /* its anchor may be collected long after the fiber */
@@ -464,7 +467,8 @@ static void resume(struct ab_fiber *f)
     retire(f);
 }
 
-/* One pass over what is ready now; a busy fiber goes to the end and waits for its next turn. */
+/* One pass over what is ready now; a busy fiber goes to the end and waits for its next
+ * turn. */
 static void drain(struct ab_sched *s)
 {
     struct ab_list batch;
@@ -489,116 +493,14 @@ void ab_sched_run(struct ab_sched *s)
     }
 }
 
-/* ---- waiting ---- */
-
-struct ab_loop *abl_loop(lua_State *L)
-{
-    struct ab_sched *s = ab_sched_of(L);
-    if (!s)
-        luaL_error(L, "no event loop here; use agentbox.run()");
-    return s->loop;
-}
-
-static void anchor_release(struct ab_anchor *anchor)
-{
-    drop_op(&anchor->op);
-}
-
-static int l_anchor_gc(lua_State *L)
-{
-    anchor_release(luaL_checkudata(L, 1, ANCHOR_TYPE));
-    return 0;
-}
-
 void abl_register(lua_State *L)
 {
-    luaL_newmetatable(L, ANCHOR_TYPE);
-    lua_pushcfunction(L, l_anchor_gc);
-    lua_setfield(L, -2, "__gc");
+    abl_wait_register(L);
+    abl_conv_register(L);
     luaL_newmetatable(L, FIBER_TYPE);
     lua_pushcfunction(L, l_fiber_gc);
     lua_setfield(L, -2, "__gc");
-    lua_pop(L, 2);
+    lua_pop(L, 1);
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &fibers_key);
-    abl_conv_register(L);
-}
-
-/* Why L may not wait, or NULL. */
-static const char *refusal(lua_State *L)
-{
-    struct ab_sched *s = ab_sched_of(L);
-    if (!s || !s->running)
-        return "must be called from a fiber; use agentbox.run()";
-    if (s->running->hard)
-        return "cannot wait: the grace period after the cancel is over";
-    if (s->running->co != L)
-        return "cannot wait inside coroutine.wrap; use async.spawn()";
-    if (!lua_isyieldable(L))
-        return "cannot wait here: not at a module's top level, in table.sort or gsub "
-               "callbacks, __tostring or __gc";
-    return NULL;
-}
-
-bool abl_can_wait(lua_State *L)
-{
-    return refusal(L) == NULL;
-}
-
-struct ab_anchor *abl_anchor(lua_State *L)
-{
-    const char *why = refusal(L);
-    if (why)
-        luaL_error(L, "%s", why);
-    struct ab_anchor *anchor = lua_newuserdatauv(L, sizeof *anchor, 0);
-    *anchor = (struct ab_anchor){0};
-    luaL_setmetatable(L, ANCHOR_TYPE);
-    return anchor;
-}
-
-static int wait_over(lua_State *L, int status, lua_KContext ctx)
-{
-    struct ab_anchor *anchor = (struct ab_anchor *)ctx;
-    struct ab_fiber *f = ab_sched_of(L)->running;
-    (void)status;
-    f->op = NULL;
-    if (f->pending && !f->woken) {
-        ab_list_remove(&f->join_link);
-        anchor_release(anchor);
-        abl_raise_cancel(L, f);
-    }
-    /* push may raise; then the collector drops the anchor */
-    int n = anchor->push(L, anchor->op);
-    f->nwake = 0;
-    f->woken = false;
-    anchor_release(anchor);
-    return n;
-}
-
-static void on_op_done(struct ab_op *op, void *arg)
-{
-    (void)op;
-    ab_fiber_make_ready(arg);
-}
-
-int abl_wait_as(lua_State *L, struct ab_anchor *anchor, enum ab_fiber_status status,
-                int (*push)(lua_State *, struct ab_op *))
-{
-    struct ab_fiber *f = ab_sched_of(L)->running;
-    anchor->push = push;
-    if (f->pending || (anchor->op && anchor->op->state != AB_OP_PENDING))
-        return wait_over(L, LUA_OK, (lua_KContext)anchor);
-    if (anchor->op) {
-        anchor->op->on_done = on_op_done;
-        anchor->op->arg = f;
-        f->op = anchor->op;
-    }
-    f->status = status;
-    return lua_yieldk(L, 0, (lua_KContext)anchor, wait_over);
-}
-
-int abl_wait(lua_State *L, struct ab_anchor *anchor,
-             int (*push)(lua_State *, struct ab_op *))
-{
-    return abl_wait_as(L, anchor, AB_FIBER_WAITING, push);
 }

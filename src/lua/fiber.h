@@ -1,15 +1,17 @@
 /* fiber.h - fibers: coroutines that wait on the loop.
  *
- * `abl_` functions take a lua_State and may raise (longjmp). Do not hold a C resource across a
- * call to one; put it in an anchor first. `ab_` functions never raise.
+ * `abl_` functions take a lua_State and may raise (longjmp). Do not hold a C resource
+ * across a call to one; put it in an anchor first. `ab_` functions never raise.
  *
  * A fiber is a userdata, anchored in the registry while it is alive; user values hold its
- * coroutine, locals, result and the value it is cancelled with. Its body runs under a protected
- * call inside the coroutine, so that <close> handlers run where they may still wait.
+ * coroutine, locals, result and the value it is cancelled with. Its body runs under a
+ * protected call inside the coroutine, so that <close> handlers run where they may still
+ * wait.
  *
- * Cancel is raised once, where the fiber waits (or, when it is busy, at its next slice). From then
- * on the fiber has a grace period for its <close> handlers; after that its coroutine is closed
- * from outside, where waiting is an error. A timeout and a used-up budget are cancels too.
+ * Cancel is raised once, where the fiber waits (or, when it is busy, at its next slice).
+ * From then on the fiber has a grace period for its <close> handlers; after that its
+ * coroutine is closed from outside, where waiting is an error. A timeout and a used-up
+ * budget are cancels too.
  */
 #ifndef AB_LUA_FIBER_H
 #define AB_LUA_FIBER_H
@@ -65,14 +67,15 @@ struct ab_sched {
     struct ab_watchdog *wd;   /* borrowed, or NULL: nothing is sliced */
     struct ab_fiber *running; /* NULL between resumes */
     bool polling;             /* inside uv_run */
-    lua_State *volatile active; /* the coroutine that executes; read by a signal handler */
-    struct ab_fiber *root;    /* borrowed; the main fiber; all others end with it */
-    struct ab_list ready;     /* fibers to resume, oldest first */
+    lua_State
+        *volatile active;  /* the coroutine that executes; read by a signal handler */
+    struct ab_fiber *root; /* borrowed; the main fiber; all others end with it */
+    struct ab_list ready;  /* fibers to resume, oldest first */
     struct ab_list alive;
     int live;
     int failed;
-    int blocked;      /* nested coroutines that a slice cannot leave */
-    bool slicing;     /* a slice is on its way out to the scheduler */
+    int blocked;  /* nested coroutines that a slice cannot leave */
+    bool slicing; /* a slice is on its way out to the scheduler */
     uint64_t resumed_ns, resumed_cpu_ns;
     uint64_t grace_ms;
     bool exiting; /* os.exit was called: */
@@ -91,12 +94,19 @@ void abl_register(lua_State *L);
 /* The scheduler of L; NULL when there is none. */
 struct ab_sched *ab_sched_of(lua_State *L);
 
-/* Pops nargs arguments and the function below them, pushes the new fiber, which is ready. */
+/* Pops nargs arguments and the function below them, pushes the new fiber, which is ready.
+ */
 struct ab_fiber *abl_fiber_new(lua_State *L, int nargs);
 struct ab_fiber *abl_check_fiber(lua_State *L, int arg);
 void abl_push_fiber(lua_State *L, struct ab_fiber *f); /* only while it is alive */
 
-enum { AB_UV_CO = 1, AB_UV_LOCALS, AB_UV_RESULT, AB_UV_CANCEL, AB_UV_COUNT = AB_UV_CANCEL };
+enum {
+    AB_UV_CO = 1,
+    AB_UV_LOCALS,
+    AB_UV_RESULT,
+    AB_UV_CANCEL,
+    AB_UV_COUNT = AB_UV_CANCEL
+};
 
 /* Ignored when the fiber is dead or was cancelled before. */
 void ab_fiber_cancel(struct ab_fiber *f, const struct ab_err *why);
@@ -108,8 +118,9 @@ AB_NORETURN void abl_raise_cancel(lua_State *L, struct ab_fiber *f);
 void ab_fiber_set_deadline(struct ab_fiber *f, uint64_t ms);
 void ab_fiber_clear_deadline(struct ab_fiber *f);
 
-/* Ceilings for the fiber and for the children that it starts from now on; 0 leaves one as it is.
- * Over the memory ceiling an allocation raises; a used-up CPU budget is a cancel, code `limit`. */
+/* Ceilings for the fiber and for the children that it starts from now on; 0 leaves one as
+ * it is. Over the memory ceiling an allocation raises; a used-up CPU budget is a cancel,
+ * code `limit`. */
 void ab_fiber_limit(struct ab_fiber *f, size_t memory_bytes, uint64_t cpu_ns);
 
 /* Puts a waiting fiber at the end of the ready queue. */
@@ -121,9 +132,9 @@ void ab_fiber_make_ready(struct ab_fiber *f);
  *     anchor->op = ab_timer_start(abl_loop(L), ms);
  *     return abl_wait(L, anchor, push_result);
  *
- * abl_anchor raises unless L is the coroutine of the running fiber. push_result runs inside the
- * fiber, protected, and may raise; it finds the stack as abl_wait left it, under the anchor. An
- * anchor without an op waits for ab_fiber_make_ready alone.
+ * abl_anchor raises unless L is the coroutine of the running fiber. push_result runs
+ * inside the fiber, protected, and may raise; it finds the stack as abl_wait left it,
+ * under the anchor. An anchor without an op waits for ab_fiber_make_ready alone.
  */
 struct ab_anchor {
     struct ab_op *op; /* owns one reference, or NULL */
@@ -136,8 +147,9 @@ struct ab_anchor *abl_anchor(lua_State *L);
 int abl_wait(lua_State *L, struct ab_anchor *anchor,
              int (*push)(lua_State *, struct ab_op *));
 
-/* The same, with the status that other fibers see: AB_FIBER_PARKED accepts wake values, which
- * push_result finds on top of the stack, fiber->nwake of them; AB_FIBER_READY only gives way. */
+/* The same, with the status that other fibers see: AB_FIBER_PARKED accepts wake values,
+ * which push_result finds on top of the stack, fiber->nwake of them; AB_FIBER_READY only
+ * gives way. */
 int abl_wait_as(lua_State *L, struct ab_anchor *anchor, enum ab_fiber_status status,
                 int (*push)(lua_State *, struct ab_op *));
 

@@ -162,7 +162,8 @@ static int l_cancel(lua_State *L)
     ab_err_set(&err, AB_ECANCELLED, "cancelled");
     if (fresh && !lua_isnoneornil(L, 2)) {
         luaL_argcheck(L, abl_is_err(L, 2), 2, "error value expected");
-        lua_newtable(L); /* a copy: the caller's value must not start to behave as a cancel */
+        lua_newtable(
+            L); /* a copy: the caller's value must not start to behave as a cancel */
         lua_pushnil(L);
         while (lua_next(L, 2)) {
             lua_pushvalue(L, -2);
@@ -215,7 +216,8 @@ static int l_set_deadline(lua_State *L)
     }
     lua_Number left = luaL_checknumber(L, 2) - abl_monotonic();
     left = left > 0 ? left : 0;
-    ab_fiber_set_deadline(f, (uint64_t)ceil((left < MAX_SECONDS ? left : MAX_SECONDS) * 1000));
+    ab_fiber_set_deadline(
+        f, (uint64_t)ceil((left < MAX_SECONDS ? left : MAX_SECONDS) * 1000));
     return 0;
 }
 
@@ -289,14 +291,21 @@ static int l_heap_limit(lua_State *L)
 int luaopen_agentbox_sys_fiber(lua_State *L)
 {
     static const luaL_Reg methods[] = {
-        {"cancel", l_cancel},   {"join", l_join},           {"status", l_status},
-        {"wake", l_wake},       {"set_deadline", l_set_deadline},
-        {"locals", l_locals},   {"limit", l_limit},         {"cancelled", l_cancelled},
-        {"memory", l_memory},   {"expired", l_expired},     {NULL, NULL},
+        {"cancel", l_cancel},
+        {"join", l_join},
+        {"status", l_status},
+        {"wake", l_wake},
+        {"set_deadline", l_set_deadline},
+        {"locals", l_locals},
+        {"limit", l_limit},
+        {"cancelled", l_cancelled},
+        {"memory", l_memory},
+        {"expired", l_expired},
+        {NULL, NULL},
     };
     static const luaL_Reg lib[] = {
-        {"spawn", l_spawn}, {"current", l_current}, {"park", l_park},
-        {"sleep", l_sleep}, {"yield", l_yield},     {"stats", l_stats},
+        {"spawn", l_spawn},           {"current", l_current}, {"park", l_park},
+        {"sleep", l_sleep},           {"yield", l_yield},     {"stats", l_stats},
         {"heap_limit", l_heap_limit}, {NULL, NULL},
     };
     luaL_getmetatable(L, "agentbox.fiber");

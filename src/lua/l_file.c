@@ -63,7 +63,8 @@ static int l_append_open(lua_State *L)
     return 1;
 }
 
-/* file:write(bytes): all of it, or nil and the error; what a full disk took is cut off again. */
+/* file:write(bytes): all of it, or nil and the error; what a full disk took is cut off
+ * again. */
 static int l_write(lua_State *L)
 {
     struct file *f = check_open(L);
@@ -149,7 +150,8 @@ static int l_file_close(lua_State *L)
     return 0;
 }
 
-/* lock(path): a handle, or nil and `busy` when another process holds it. Held until closed. */
+/* lock(path): a handle, or nil and `busy` when another process holds it. Held until
+ * closed. */
 static int l_lock(lua_State *L)
 {
     const char *path = abl_check_path(L, 1);

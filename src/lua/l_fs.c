@@ -1,5 +1,5 @@
-/* l_fs.c - agentbox.sys.fs: the host's files. Small calls run on the spot; reading, writing, listing
- * and removing go to a pool thread when a fiber can wait for them. */
+/* l_fs.c - agentbox.sys.fs: the host's files. Small calls run on the spot; reading,
+ * writing, listing and removing go to a pool thread when a fiber can wait for them. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -62,7 +62,8 @@ static int push_job(lua_State *L, struct ab_op *op)
 
 #define JOB_TYPE "agentbox.fs.job"
 
-/* The job lives in a userdata until it is handed to the pool, so that an error cannot lose it. */
+/* The job lives in a userdata until it is handed to the pool, so that an error cannot
+ * lose it. */
 struct holder {
     struct job *job; /* owns, or NULL */
 };
@@ -251,7 +252,8 @@ static int l_tmpdir(lua_State *L)
     luaL_argcheck(L, !strchr(prefix, '/'), 1, "must not contain a slash");
     const char *base = getenv("TMPDIR");
     char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/%sXXXXXX", base && *base ? base : "/tmp", prefix);
+    int n =
+        snprintf(path, sizeof path, "%s/%sXXXXXX", base && *base ? base : "/tmp", prefix);
     struct ab_err err;
     if (n < 0 || (size_t)n >= sizeof path) {
         ab_err_set(&err, AB_ETOOBIG, "the path of the temporary directory is too long");
@@ -352,11 +354,11 @@ static int l_cwd(lua_State *L)
 int luaopen_agentbox_sys_fs(lua_State *L)
 {
     static const luaL_Reg lib[] = {
-        {"read", l_read},         {"write", l_write},       {"list", l_list},
-        {"remove", l_remove},     {"mkdir", l_mkdir},       {"rename", l_rename},
-        {"symlink", l_symlink},   {"tmpdir", l_tmpdir},     {"stat", l_stat},
-        {"lstat", l_lstat},       {"exists", l_exists},     {"readlink", l_readlink},
-        {"realpath", l_realpath}, {"cwd", l_cwd},           {NULL, NULL},
+        {"read", l_read},         {"write", l_write},   {"list", l_list},
+        {"remove", l_remove},     {"mkdir", l_mkdir},   {"rename", l_rename},
+        {"symlink", l_symlink},   {"tmpdir", l_tmpdir}, {"stat", l_stat},
+        {"lstat", l_lstat},       {"exists", l_exists}, {"readlink", l_readlink},
+        {"realpath", l_realpath}, {"cwd", l_cwd},       {NULL, NULL},
     };
     luaL_newmetatable(L, JOB_TYPE);
     lua_pushcfunction(L, l_holder_gc);

@@ -10,7 +10,8 @@ struct hasher {
     struct ab_hasher *h; /* owns, or NULL */
 };
 
-/* sha256(bytes): 64 digits. Raises when libcrypto is missing: nothing can go on without it. */
+/* sha256(bytes): 64 digits. Raises when libcrypto is missing: nothing can go on without
+ * it. */
 static int l_sha256(lua_State *L)
 {
     size_t len;
@@ -64,8 +65,10 @@ static int l_gc(lua_State *L)
 
 int luaopen_agentbox_sys_hash(lua_State *L)
 {
-    static const luaL_Reg methods[] = {{"update", l_update}, {"hex", l_hex}, {NULL, NULL}};
-    static const luaL_Reg lib[] = {{"sha256", l_sha256}, {"hasher", l_hasher}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"update", l_update}, {"hex", l_hex}, {NULL, NULL}};
+    static const luaL_Reg lib[] = {
+        {"sha256", l_sha256}, {"hasher", l_hasher}, {NULL, NULL}};
     luaL_newmetatable(L, HASHER_TYPE);
     luaL_newlib(L, methods);
     lua_setfield(L, -2, "__index");

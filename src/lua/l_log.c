@@ -46,7 +46,8 @@ static void push_sink(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* print(...): to locals().log("info", text) when the fiber has one, else to standard output. */
+/* print(...): to locals().log("info", text) when the fiber has one, else to standard
+ * output. */
 static int l_print(lua_State *L)
 {
     int n = lua_gettop(L);

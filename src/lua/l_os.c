@@ -63,8 +63,8 @@ static int l_winsize(lua_State *L)
     return 0;
 }
 
-/* write(fd, bytes): to standard output or error, past every buffer of ours. A reader that went away
- * is nil and an error of code `io`, never a signal. */
+/* write(fd, bytes): to standard output or error, past every buffer of ours. A reader that
+ * went away is nil and an error of code `io`, never a signal. */
 static int l_write(lua_State *L)
 {
     lua_Integer fd = luaL_checkinteger(L, 1);
@@ -102,7 +102,8 @@ static int push_input(lua_State *L, struct ab_op *op)
     return 1;
 }
 
-/* read_stdin(max): what is there, at most max bytes; waits for the first one; nil at the end. */
+/* read_stdin(max): what is there, at most max bytes; waits for the first one; nil at the
+ * end. */
 static int l_read_stdin(lua_State *L)
 {
     lua_Integer max = luaL_checkinteger(L, 1);
@@ -123,11 +124,13 @@ static int push_signal(lua_State *L, struct ab_op *op)
     return 1;
 }
 
-/* wait_signal(name): waits for the next one ("INT", "TERM", "HUP", "USR1", "USR2"); meanwhile the
- * default of the engine (INT and TERM cancel the main fiber) does not apply. */
+/* wait_signal(name): waits for the next one ("INT", "TERM", "HUP", "USR1", "USR2");
+ * meanwhile the default of the engine (INT and TERM cancel the main fiber) does not
+ * apply. */
 static int l_wait_signal(lua_State *L)
 {
-    static const char *const names[] = {"INT", "TERM", "HUP", "USR1", "USR2", "WINCH", NULL};
+    static const char *const names[] = {"INT",  "TERM",  "HUP", "USR1",
+                                        "USR2", "WINCH", NULL};
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH};
     int i = luaL_checkoption(L, 1, NULL, names);
     struct ab_anchor *anchor = abl_anchor(L);
@@ -137,7 +140,8 @@ static int l_wait_signal(lua_State *L)
 
 /* ---- the engine ---- */
 
-/* exit_status([n]): sets what the process ends with when its main fiber does not say; gives it. */
+/* exit_status([n]): sets what the process ends with when its main fiber does not say;
+ * gives it. */
 static int l_exit_status(lua_State *L)
 {
     struct ab_sched *s = ab_sched_of(L);
@@ -161,12 +165,14 @@ static int l_memory_rss(lua_State *L)
     return 1;
 }
 
-/* exit([code]): unwinds every fiber, running their <close> handlers, then ends the process with the
- * code. Replaces os.exit: ending at once would leave sandboxes to be killed by others. */
+/* exit([code]): unwinds every fiber, running their <close> handlers, then ends the
+ * process with the code. Replaces os.exit: ending at once would leave sandboxes to be
+ * killed by others. */
 static int l_exit(lua_State *L)
 {
     struct ab_sched *s = ab_sched_of(L);
-    int status = lua_isboolean(L, 1) ? !lua_toboolean(L, 1) : (int)luaL_optinteger(L, 1, 0);
+    int status =
+        lua_isboolean(L, 1) ? !lua_toboolean(L, 1) : (int)luaL_optinteger(L, 1, 0);
     struct ab_err err;
     if (!s || !s->running)
         luaL_error(L, "os.exit must be called from a fiber");

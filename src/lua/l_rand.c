@@ -1,8 +1,8 @@
 /* l_rand.c - agentbox.sys.rand: bytes from the kernel, and seeded generators.
  *
- * A generator is xoshiro256**, its state filled by splitmix64 from the seed, so that a seed gives
- * the same numbers on every machine and in every version. Integers in a range are drawn
- * without bias; a float is the top 53 bits.
+ * A generator is xoshiro256**, its state filled by splitmix64 from the seed, so that a
+ * seed gives the same numbers on every machine and in every version. Integers in a range
+ * are drawn without bias; a float is the top 53 bits.
  */
 #include <errno.h>
 #include <sys/random.h>
@@ -46,7 +46,8 @@ static void seed(struct rand *r, uint64_t x)
     }
 }
 
-/* 0 .. n-1 without bias: draws that fall into the incomplete last stretch are thrown away. */
+/* 0 .. n-1 without bias: draws that fall into the incomplete last stretch are thrown
+ * away. */
 static uint64_t below(struct rand *r, uint64_t n)
 {
     uint64_t reject = (0 - n) % n, x;

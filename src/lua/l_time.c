@@ -85,9 +85,8 @@ static int l_local_date(lua_State *L)
 int luaopen_agentbox_sys_time(lua_State *L)
 {
     static const luaL_Reg lib[] = {
-        {"monotonic", l_monotonic}, {"now", l_now},
-        {"iso", l_iso},             {"local_date", l_local_date},
-        {NULL, NULL},
+        {"monotonic", l_monotonic},   {"now", l_now}, {"iso", l_iso},
+        {"local_date", l_local_date}, {NULL, NULL},
     };
     luaL_newlib(L, lib);
     return 1;

@@ -22,8 +22,8 @@ static void push_state(lua_State *L, const char *field)
 
 static bool is_sealed(const char *name)
 {
-    return strncmp(name, "agentbox.sys.", 13) == 0 || strcmp(name, "agentbox.loader") == 0 ||
-           strcmp(name, "agentbox.strict") == 0;
+    return strncmp(name, "agentbox.sys.", 13) == 0 ||
+           strcmp(name, "agentbox.loader") == 0 || strcmp(name, "agentbox.strict") == 0;
 }
 
 static const struct ab_embed *find_embedded(const char *name)
@@ -36,7 +36,8 @@ static const struct ab_embed *find_embedded(const char *name)
 
 /* ---- built-in ---- */
 
-/* "agentbox.tools.bash" is shown as agentbox/tools/bash.lua, "agentbox" as agentbox/init.lua. */
+/* "agentbox.tools.bash" is shown as agentbox/tools/bash.lua, "agentbox" as
+ * agentbox/init.lua. */
 static void push_chunk_name(lua_State *L, const char *module)
 {
     if (strcmp(module, "agentbox") == 0) {
@@ -238,8 +239,8 @@ static int l_builtin_source(lua_State *L)
     return 1;
 }
 
-/* builtin(name): the shipped module, never an overlay's; has its own cache, so that an override
- * may call what it overrides. */
+/* builtin(name): the shipped module, never an overlay's; has its own cache, so that an
+ * override may call what it overrides. */
 static int l_builtin(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
@@ -328,7 +329,8 @@ static void complete_record(lua_State *L, const char *name)
     lua_pop(L, 2);
 }
 
-/* modules(): { name, from, sha256, api } of every module loaded so far, sorted by name. */
+/* modules(): { name, from, sha256, api } of every module loaded so far, sorted by name.
+ */
 static int l_modules(lua_State *L)
 {
     push_state(L, "records");
@@ -358,14 +360,10 @@ static int l_modules(lua_State *L)
 int luaopen_agentbox_loader(lua_State *L)
 {
     static const luaL_Reg lib[] = {
-        {"builtins", l_builtins},
-        {"builtin_source", l_builtin_source},
-        {"builtin", l_builtin},
-        {"overlays", l_overlays},
-        {"set_overlays", l_set_overlays},
-        {"set_script_dir", l_set_script_dir},
-        {"modules", l_modules},
-        {NULL, NULL},
+        {"builtins", l_builtins},         {"builtin_source", l_builtin_source},
+        {"builtin", l_builtin},           {"overlays", l_overlays},
+        {"set_overlays", l_set_overlays}, {"set_script_dir", l_set_script_dir},
+        {"modules", l_modules},           {NULL, NULL},
     };
     luaL_newlib(L, lib);
     return 1;
@@ -373,7 +371,8 @@ int luaopen_agentbox_loader(lua_State *L)
 
 /* ---- install ---- */
 
-static void drop_current_folder(lua_State *L, const char *field, const char *const forms[])
+static void drop_current_folder(lua_State *L, const char *field,
+                                const char *const forms[])
 {
     lua_getfield(L, -1, field);
     for (; *forms; forms++) {
@@ -413,7 +412,8 @@ void abl_loader_install(lua_State *L)
         lua_rawgeti(L, -2, i);
         lua_rawseti(L, -2, i + 3);
     }
-    /* `require` reads the field at each call and the stock searchers keep their upvalue. */
+    /* `require` reads the field at each call and the stock searchers keep their upvalue.
+     */
     lua_setfield(L, -3, "searchers");
     lua_pop(L, 2);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);

@@ -1,6 +1,7 @@
 /* protect.c - pcall and xpcall that let a cancel through.
  *
- * A cancel must reach the fiber's base: `while true do pcall(f) end` would swallow it otherwise.
+ * A cancel must reach the fiber's base: `while true do pcall(f) end` would swallow it
+ * otherwise.
  */
 #include "lua/conv.h"
 #include "lua/slice.h"
@@ -25,7 +26,8 @@ static int l_pcall(lua_State *L)
     return finish(L, rc, 0);
 }
 
-/* The handler of a script never sees a cancel, so it cannot turn it into something else. */
+/* The handler of a script never sees a cancel, so it cannot turn it into something else.
+ */
 static int l_handler(lua_State *L)
 {
     if (abl_is_cancel(L, 1))

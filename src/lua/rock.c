@@ -1,8 +1,8 @@
 /* rock.c - the engine as a module of stock Lua: require "agentbox.core".
  *
- * It brings its own loop and scheduler into the host's state; memory belongs to the host, so fibers
- * have no ceilings here, and signals are the host's too. Coroutines made before the module was loaded
- * must not call it.
+ * It brings its own loop and scheduler into the host's state; memory belongs to the host,
+ * so fibers have no ceilings here, and signals are the host's too. Coroutines made before
+ * the module was loaded must not call it.
  */
 #include "lua/core.h"
 #include "lua/fiber.h"
@@ -63,7 +63,8 @@ static int settle(lua_State *L, struct ab_fiber *f)
     return n;
 }
 
-/* run(fn, ...): runs fn as the main fiber until no fiber is left; gives its results or raises its error. */
+/* run(fn, ...): runs fn as the main fiber until no fiber is left; gives its results or
+ * raises its error. */
 static int l_run(lua_State *L)
 {
     struct ab_sched *s = ab_sched_of(L);

@@ -7,8 +7,8 @@
 #include "lua/conv.h"
 
 enum {
-    SLICE_MS = 5,      /* a hook that fires earlier has nothing to do */
-    LIBRARY_MS = 100,  /* how long the library's own frames are left alone */
+    SLICE_MS = 5,     /* a hook that fires earlier has nothing to do */
+    LIBRARY_MS = 100, /* how long the library's own frames are left alone */
     LIBRARY_COUNT = 1000,
 };
 
@@ -81,11 +81,12 @@ void ab_slice_on_warn(void *sched)
         if (ar.currentline <= 0)
             continue;
         char line[LUA_IDSIZE + 160];
-        int n = snprintf(line, sizeof line,
-                         "agentbox: %s:%d: a call has been running for %d s and cannot be "
-                         "interrupted; the engine ends after %d s\n",
-                         ar.short_src, ar.currentline, AB_STUCK_WARN_MS / 1000,
-                         AB_STUCK_LIMIT_MS / 1000);
+        int n =
+            snprintf(line, sizeof line,
+                     "agentbox: %s:%d: a call has been running for %d s and cannot be "
+                     "interrupted; the engine ends after %d s\n",
+                     ar.short_src, ar.currentline, AB_STUCK_WARN_MS / 1000,
+                     AB_STUCK_LIMIT_MS / 1000);
         if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
             return;
         return;
@@ -279,9 +280,12 @@ static int l_sethook(lua_State *L)
 void abl_slice_install(lua_State *L)
 {
     static const luaL_Reg coroutine[] = {
-        {"resume", l_resume}, {"wrap", l_wrap},
-        {"close", l_close},   {"yield", l_yield},
-        {"isyieldable", l_isyieldable}, {NULL, NULL},
+        {"resume", l_resume},
+        {"wrap", l_wrap},
+        {"close", l_close},
+        {"yield", l_yield},
+        {"isyieldable", l_isyieldable},
+        {NULL, NULL},
     };
     lua_getglobal(L, "coroutine");
     luaL_setfuncs(L, coroutine, 0);

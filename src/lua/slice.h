@@ -1,11 +1,11 @@
 /* slice.h - what happens to a fiber that does not come back by itself.
  *
- * The watchdog's signal sets a count hook on the coroutine that executes. The hook yields to the
- * scheduler, so a busy script is merely sliced; a nested coroutine passes the slice outwards. Where
- * no yield is possible (a sort's comparator, a module's top level) it lets the script go on,
- * and after AB_BLOCK_LIMIT_MS cancels the fiber with code `limit`. Functions of the built-in
- * library are not sliced in their own frames unless they last: what they do between two
- * waits is atomic.
+ * The watchdog's signal sets a count hook on the coroutine that executes. The hook yields
+ * to the scheduler, so a busy script is merely sliced; a nested coroutine passes the
+ * slice outwards. Where no yield is possible (a sort's comparator, a module's top level)
+ * it lets the script go on, and after AB_BLOCK_LIMIT_MS cancels the fiber with code
+ * `limit`. Functions of the built-in library are not sliced in their own frames unless
+ * they last: what they do between two waits is atomic.
  */
 #ifndef AB_LUA_SLICE_H
 #define AB_LUA_SLICE_H
@@ -18,21 +18,23 @@ enum {
     AB_STUCK_LIMIT_MS = 10000,
 };
 
-/* Replaces coroutine.resume, wrap, close, yield and isyieldable by versions that note which
- * coroutine executes and cannot break a fiber; and debug.sethook by a refusal. */
+/* Replaces coroutine.resume, wrap, close, yield and isyieldable by versions that note
+ * which coroutine executes and cannot break a fiber; and debug.sethook by a refusal. */
 void abl_slice_install(lua_State *L);
 
 /* Replaces pcall and xpcall by versions that let a cancel through. */
 void abl_protect_install(lua_State *L);
 
-/* Runs the hook at the next instruction of co. Safe in a signal handler on the loop thread. */
+/* Runs the hook at the next instruction of co. Safe in a signal handler on the loop
+ * thread. */
 void ab_slice_arm(lua_State *co);
 
 /* For struct ab_watchdog_hooks; arg is the scheduler. */
 void ab_slice_on_tick(void *sched);
 void ab_slice_on_warn(void *sched);
 
-/* Shared with fiber.c. */
+/* Shared with fiber.c and wait.c. */
+void abl_wait_register(lua_State *L);
 uint64_t ab_sched_elapsed_ns(const struct ab_sched *s);
 void ab_sched_charge_cpu(struct ab_sched *s);
 int abl_l_raise_cancel(lua_State *L);

@@ -58,11 +58,13 @@ static int on_panic(lua_State *L)
     AB_BUG("unprotected Lua error: %s", lua_tostring(L, -1));
 }
 
-/* On the watchdog's thread: nothing can be unwound. The zygote sees the end and kills what is left. */
+/* On the watchdog's thread: nothing can be unwound. The zygote sees the end and kills
+ * what is left. */
 static void on_stuck(void *sched)
 {
     (void)sched;
-    static const char line[] = "agentbox: the engine was stuck in that call and ends now\n";
+    static const char line[] =
+        "agentbox: the engine was stuck in that call and ends now\n";
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
         _exit(STATUS_BUG);
     _exit(STATUS_BUG);
@@ -174,7 +176,8 @@ static int l_status_of(lua_State *L)
         lua_pushinteger(L, STATUS_DEFECT);
         return 1;
     }
-    const char *text = kind == LUA_TNIL ? "not enough memory" : luaL_tolstring(L, 2, NULL);
+    const char *text =
+        kind == LUA_TNIL ? "not enough memory" : luaL_tolstring(L, 2, NULL);
     if (kind == LUA_TTABLE && lua_getfield(L, 2, "traceback") == LUA_TSTRING)
         ab_log(AB_LOG_ERROR, "%s\n%s", text, lua_tostring(L, -1));
     else

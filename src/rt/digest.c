@@ -31,9 +31,9 @@ static int load(struct evp *evp, struct ab_err *err)
         const char *name;
         void *slot;
     } wanted[] = {
-        {"EVP_MD_CTX_new", &evp->ctx_new},     {"EVP_MD_CTX_free", &evp->ctx_free},
-        {"EVP_MD_CTX_copy_ex", &evp->copy},    {"EVP_sha256", &evp->sha256},
-        {"EVP_DigestInit_ex", &evp->init},     {"EVP_DigestUpdate", &evp->update},
+        {"EVP_MD_CTX_new", &evp->ctx_new},   {"EVP_MD_CTX_free", &evp->ctx_free},
+        {"EVP_MD_CTX_copy_ex", &evp->copy},  {"EVP_sha256", &evp->sha256},
+        {"EVP_DigestInit_ex", &evp->init},   {"EVP_DigestUpdate", &evp->update},
         {"EVP_DigestFinal_ex", &evp->final},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {

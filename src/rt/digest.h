@@ -1,4 +1,5 @@
-/* digest.h - SHA-256. libcrypto is loaded at the first call: linking it costs every start. */
+/* digest.h - SHA-256. libcrypto is loaded at the first call: linking it costs every
+ * start. */
 #ifndef AB_RT_DIGEST_H
 #define AB_RT_DIGEST_H
 
@@ -6,7 +7,8 @@
 
 enum { AB_SHA256_HEX = 65 };
 
-/* Writes 64 lower-case digits and a NUL. -1 with AB_EUNSUPPORTED when libcrypto is missing. */
+/* Writes 64 lower-case digits and a NUL. -1 with AB_EUNSUPPORTED when libcrypto is
+ * missing. */
 int ab_sha256(const void *data, size_t len, char hex[AB_SHA256_HEX], struct ab_err *err)
     AB_MUST_CHECK;
 

@@ -66,7 +66,8 @@ static int read_all(int fd, const char *path, struct ab_buf *out, struct ab_err 
         if (n == 0)
             return 0;
         if (!want)
-            return ab_err_set(err, AB_ETOOBIG, "%s is bigger than %zu bytes", path, out->max);
+            return ab_err_set(err, AB_ETOOBIG, "%s is bigger than %zu bytes", path,
+                              out->max);
         ab_buf_advance(out, (size_t)n);
     }
 }
@@ -75,7 +76,8 @@ int ab_fs_read(const char *path, struct ab_buf *out, struct ab_err *err)
 {
     struct stat st;
     /* O_NONBLOCK: opening a FIFO must not wait for its writer. */
-    int fd = fails("fs.open") ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd =
+        fails("fs.open") ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return ab_err_sys(err, errno, "open %s", path);
     int rc = -1;
@@ -120,8 +122,10 @@ static int sync_parent(const char *path, struct ab_err *err)
     int rc = 0, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         rc = ab_err_sys(err, errno, "open %s", dir);
-    /* Some file systems refuse to sync a directory: there is nothing more to be had there. */
-    else if ((fails("fs.syncdir") || fsync(fd) < 0) && errno != EINVAL && errno != ENOTSUP)
+    /* Some file systems refuse to sync a directory: there is nothing more to be had
+     * there. */
+    else if ((fails("fs.syncdir") || fsync(fd) < 0) && errno != EINVAL &&
+             errno != ENOTSUP)
         rc = ab_err_sys(err, errno, "sync %s", dir);
     if (fd >= 0)
         close(fd);
@@ -173,8 +177,8 @@ static int put_in_place(const char *tmp, const char *path, const struct ab_fs_wr
     return how->lazy ? 0 : sync_parent(path, err);
 }
 
-/* A file without a name, in the directory of path: whoever is killed leaves nothing. -1 where the
- * file system has no such thing. */
+/* A file without a name, in the directory of path: whoever is killed leaves nothing. -1
+ * where the file system has no such thing. */
 static int open_unnamed(const char *path, const struct ab_fs_write *how)
 {
     if (fails("fs.create"))
@@ -185,7 +189,8 @@ static int open_unnamed(const char *path, const struct ab_fs_write *how)
     return fd;
 }
 
-static int link_unnamed(int fd, const char *path, const struct ab_fs_write *how, struct ab_err *err)
+static int link_unnamed(int fd, const char *path, const struct ab_fs_write *how,
+                        struct ab_err *err)
 {
     char self[64];
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
@@ -197,8 +202,8 @@ static int link_unnamed(int fd, const char *path, const struct ab_fs_write *how,
     return -1;
 }
 
-int ab_fs_write(const char *path, const void *data, size_t len, const struct ab_fs_write *how,
-                struct ab_err *err)
+int ab_fs_write(const char *path, const void *data, size_t len,
+                const struct ab_fs_write *how, struct ab_err *err)
 {
     struct stat st;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
@@ -343,7 +348,8 @@ static int empty_dir(int fd, int depth)
             errnum = errno;
             break;
         }
-        int sub = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int sub =
+            openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         errnum = sub < 0 ? errno : empty_dir(sub, depth + 1);
         if (!errnum && unlinkat(fd, entry->d_name, AT_REMOVEDIR) < 0)
             errnum = errno;

@@ -1,5 +1,5 @@
-/* fs.h - files, as blocking calls that never surprise: only regular files are read, writing is
- * atomic and durable. Run the long ones with ab_work_start (work.h).
+/* fs.h - files, as blocking calls that never surprise: only regular files are read,
+ * writing is atomic and durable. Run the long ones with ab_work_start (work.h).
  *
  * Every function gives -1 and *err on failure; the message starts with what was tried.
  */
@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 
-/* Appends the whole file to out, whose cap is the limit (AB_ETOOBIG). A directory, FIFO, socket
- * or device is AB_EINVALID: reading one might never end. */
+/* Appends the whole file to out, whose cap is the limit (AB_ETOOBIG). A directory, FIFO,
+ * socket or device is AB_EINVALID: reading one might never end. */
 int ab_fs_read(const char *path, struct ab_buf *out, struct ab_err *err) AB_MUST_CHECK;
 
 struct ab_fs_write {
@@ -20,10 +20,10 @@ struct ab_fs_write {
     bool lazy;      /* atomic but not durable: no fsync */
 };
 
-/* Replaces the file in one step: a reader or a crash sees the old bytes or the new ones. What cannot be
- * completed leaves nothing behind. AB_EFULL when the disk is. */
-int ab_fs_write(const char *path, const void *data, size_t len, const struct ab_fs_write *how,
-                struct ab_err *err) AB_MUST_CHECK;
+/* Replaces the file in one step: a reader or a crash sees the old bytes or the new ones.
+ * What cannot be completed leaves nothing behind. AB_EFULL when the disk is. */
+int ab_fs_write(const char *path, const void *data, size_t len,
+                const struct ab_fs_write *how, struct ab_err *err) AB_MUST_CHECK;
 
 int ab_fs_stat(const char *path, bool follow, struct stat *out, struct ab_err *err)
     AB_MUST_CHECK;
@@ -54,6 +54,7 @@ int ab_fs_remove(const char *path, bool recursive, struct ab_err *err) AB_MUST_C
 int ab_fs_rename(const char *from, const char *to, struct ab_err *err) AB_MUST_CHECK;
 
 /* Writes all of it to fd, whatever the number of write(2) calls. */
-int ab_fs_write_fd(int fd, const void *data, size_t len, struct ab_err *err) AB_MUST_CHECK;
+int ab_fs_write_fd(int fd, const void *data, size_t len, struct ab_err *err)
+    AB_MUST_CHECK;
 
 #endif

@@ -11,8 +11,9 @@ int ab_loop_init(struct ab_loop *loop, struct ab_err *err)
     return 0;
 }
 
-/* Two passes, because an op that is not pending may have been let go by its waiter already: what
- * is still listed after the loop has nothing left to do is what a waiter forgot. */
+/* Two passes, because an op that is not pending may have been let go by its waiter
+ * already: what is still listed after the loop has nothing left to do is what a waiter
+ * forgot. */
 int ab_loop_fini(struct ab_loop *loop)
 {
     int swept = 0;

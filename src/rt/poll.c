@@ -3,8 +3,9 @@
 struct poll {
     struct ab_op op;
     uv_poll_t uv;
-    uv_timer_t failed; /* reports a refused start from the loop, never from ab_poll_start */
-    bool refused;      /* by uv_poll_init: `uv` was never started */
+    uv_timer_t
+        failed;   /* reports a refused start from the loop, never from ab_poll_start */
+    bool refused; /* by uv_poll_init: `uv` was never started */
     int events;
 };
 

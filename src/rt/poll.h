@@ -4,10 +4,10 @@
 
 #include "rt/op.h"
 
-/* Starts an operation that is done once fd is ready for `events` (UV_READABLE, UV_WRITABLE,
- * UV_DISCONNECT). Level-triggered and one-shot: start another one to wait again. op->err
- * tells when the descriptor cannot be polled. fd is borrowed: keep it open until the op is
- * done or cancelled; two operations may not poll the same fd at once.
+/* Starts an operation that is done once fd is ready for `events` (UV_READABLE,
+ * UV_WRITABLE, UV_DISCONNECT). Level-triggered and one-shot: start another one to wait
+ * again. op->err tells when the descriptor cannot be polled. fd is borrowed: keep it open
+ * until the op is done or cancelled; two operations may not poll the same fd at once.
  * Caller owns the returned reference. */
 struct ab_op *ab_poll_start(struct ab_loop *loop, int fd, int events);
 

@@ -15,13 +15,15 @@ struct ab_watchdog {
     pthread_t watched, thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool quit;          /* under lock */
-    atomic_ulong epoch; /* odd while work is in progress; changes with every sign of life */
-    atomic_bool warn;   /* asks the handler for `warn` */
+    bool quit; /* under lock */
+    atomic_ulong
+        epoch;        /* odd while work is in progress; changes with every sign of life */
+    atomic_bool warn; /* asks the handler for `warn` */
     struct ab_watchdog *outer; /* owns nothing; the one of this thread before us */
 };
 
-/* The signal handler's target. Per thread, so that several engines can live in one process. */
+/* The signal handler's target. Per thread, so that several engines can live in one
+ * process. */
 static _Thread_local struct ab_watchdog *volatile target;
 
 static void on_signal(int signum)
@@ -78,7 +80,8 @@ static void *watch(void *arg)
     return NULL;
 }
 
-struct ab_watchdog *ab_watchdog_new(const struct ab_watchdog_hooks *hooks, struct ab_err *err)
+struct ab_watchdog *ab_watchdog_new(const struct ab_watchdog_hooks *hooks,
+                                    struct ab_err *err)
 {
     struct ab_watchdog *wd = ab_xcalloc(1, sizeof *wd);
     wd->hooks = *hooks;

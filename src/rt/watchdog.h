@@ -1,11 +1,11 @@
 /* watchdog.h - a thread that notices when the loop thread stays too long in one place.
  *
- * The loop thread brackets each piece of work with enter and leave. When a piece lasts for more
- * than one tick (10 ms) the thread signals the loop thread (SIGURG), and `slice` runs there, in
- * the signal handler, on every further tick: it may only do what is safe in one. Whoever
- * is interrupted shows that it can be by calling ab_watchdog_alive. Without a sign of life
- * for warn_ms, `warn` runs in the handler once; after stuck_ms, `stuck` runs on the watchdog's
- * thread and is expected to end the process.
+ * The loop thread brackets each piece of work with enter and leave. When a piece lasts
+ * for more than one tick (10 ms) the thread signals the loop thread (SIGURG), and `slice`
+ * runs there, in the signal handler, on every further tick: it may only do what is safe
+ * in one. Whoever is interrupted shows that it can be by calling ab_watchdog_alive.
+ * Without a sign of life for warn_ms, `warn` runs in the handler once; after stuck_ms,
+ * `stuck` runs on the watchdog's thread and is expected to end the process.
  *
  * One watchdog per thread that runs a loop; several in one process are fine.
  */
@@ -24,8 +24,10 @@ struct ab_watchdog_hooks {
 
 struct ab_watchdog;
 
-/* Starts watching the calling thread; NULL and *err when there is no thread to be had. Gives. */
-struct ab_watchdog *ab_watchdog_new(const struct ab_watchdog_hooks *hooks, struct ab_err *err);
+/* Starts watching the calling thread; NULL and *err when there is no thread to be had.
+ * Gives. */
+struct ab_watchdog *ab_watchdog_new(const struct ab_watchdog_hooks *hooks,
+                                    struct ab_err *err);
 
 /* Stops and frees; from the watched thread. NULL is fine. */
 void ab_watchdog_free(struct ab_watchdog *wd);

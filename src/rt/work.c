@@ -24,7 +24,8 @@ static void on_finished(uv_work_t *req, int status)
 static void stop(struct ab_op *op)
 {
     struct work_op *w = AB_CONTAINER(op, struct work_op, op);
-    uv_cancel((uv_req_t *)&w->uv); /* refused once it runs; on_finished comes either way */
+    uv_cancel(
+        (uv_req_t *)&w->uv); /* refused once it runs; on_finished comes either way */
 }
 
 static void fini(struct ab_op *op)

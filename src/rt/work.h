@@ -1,11 +1,12 @@
 /* work.h - a piece of blocking or long work on a pool thread.
  *
  *     struct job { ...; struct ab_err err; };
- *     op = ab_work_start(loop, &(struct ab_work){ .run = run, .free = job_free, .job = job });
+ *     op = ab_work_start(loop, &(struct ab_work){ .run = run, .free = job_free, .job =
+ * job });
  *
- * run() gets the job on a pool thread and must not touch the loop or Lua. The op is done after
- * run() has returned, on the loop. A cancelled op whose run() has begun lets it finish; its
- * job is freed afterwards, on the loop thread.
+ * run() gets the job on a pool thread and must not touch the loop or Lua. The op is done
+ * after run() has returned, on the loop. A cancelled op whose run() has begun lets it
+ * finish; its job is freed afterwards, on the loop thread.
  */
 #ifndef AB_RT_WORK_H
 #define AB_RT_WORK_H

@@ -32,8 +32,8 @@ static void test_codes_of_errno(void **state)
         int errnum;
         enum ab_errcode code;
     } cases[] = {
-        {ENOSPC, AB_EFULL},       {EDQUOT, AB_EFULL},  {EACCES, AB_EDENIED},
-        {EISDIR, AB_EINVALID},    {EIO, AB_EIO},       {-ETIMEDOUT, AB_ETIMEOUT},
+        {ENOSPC, AB_EFULL},         {EDQUOT, AB_EFULL}, {EACCES, AB_EDENIED},
+        {EISDIR, AB_EINVALID},      {EIO, AB_EIO},      {-ETIMEDOUT, AB_ETIMEOUT},
         {ENAMETOOLONG, AB_ETOOBIG}, {EBADF, AB_ESYS},
     };
     struct ab_err err;

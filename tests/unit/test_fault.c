@@ -52,10 +52,12 @@ static void test_bad_specs_are_refused(void **state)
         assert_int_equal(ab_fault_arm(bad[i]), -1);
 }
 
-/* Whatever fails, the old content stays, the code says why, and no temporary file is left. */
+/* Whatever fails, the old content stays, the code says why, and no temporary file is
+ * left. */
 static void test_write_is_all_or_nothing(void **state)
 {
-    static const char *const points[] = {"fs.create", "fs.write", "fs.fsync", "fs.rename"};
+    static const char *const points[] = {"fs.create", "fs.write", "fs.fsync",
+                                         "fs.rename"};
     const struct ab_fs_write how = {0};
     char path[64];
     struct ab_err err;

@@ -1,7 +1,9 @@
-/* test_fiber.c - the suspend, cancel and scope contract, under every possible allocation failure.
+/* test_fiber.c - the suspend, cancel and scope contract, under every possible allocation
+ * failure.
  *
- * The sweep runs the same scenario once per allocation that Lua makes, failing that one and the next three.
- * Whatever happens inside, no op, no handle and no account may outlive the loop. */
+ * The sweep runs the same scenario once per allocation that Lua makes, failing that one
+ * and the next three. Whatever happens inside, no op, no handle and no account may
+ * outlive the loop. */
 #include <lualib.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -177,7 +179,8 @@ static void test_accounts_are_exact(void **state)
     void *p = ab_heap_alloc(&heap, NULL, LUA_TTABLE, 600);
     assert_int_equal(a->bytes, 600);
     heap.charged = b;
-    p = ab_heap_alloc(&heap, p, 600, 100); /* whoever shrinks or frees: the owner is credited */
+    p = ab_heap_alloc(&heap, p, 600,
+                      100); /* whoever shrinks or frees: the owner is credited */
     assert_int_equal(a->bytes, 100);
     p = ab_heap_alloc(&heap, p, 100, 900); /* who grows it, pays for it */
     assert_int_equal(a->bytes, 0);

@@ -1,5 +1,5 @@
-/* test_watchdog.c - the watchdog signals whoever stays, and nobody else. Waits for events, never for a
- * time; the time-outs only bound a failure. */
+/* test_watchdog.c - the watchdog signals whoever stays, and nobody else. Waits for
+ * events, never for a time; the time-outs only bound a failure. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,8 +44,12 @@ static struct ab_watchdog *start(struct seen *seen, unsigned warn_ms, unsigned s
     struct ab_err err;
     seen->loop_thread = pthread_self();
     const struct ab_watchdog_hooks hooks = {
-        .slice = on_slice, .warn = on_warn, .stuck = on_stuck, .arg = seen,
-        .warn_ms = warn_ms, .stuck_ms = stuck_ms,
+        .slice = on_slice,
+        .warn = on_warn,
+        .stuck = on_stuck,
+        .arg = seen,
+        .warn_ms = warn_ms,
+        .stuck_ms = stuck_ms,
     };
     struct ab_watchdog *wd = ab_watchdog_new(&hooks, &err);
     assert_non_null(wd);
