@@ -24,7 +24,7 @@ local BUILT_IN = { "agentbox", "jsonl", "canonical", "art", "openai" }
 ---@field convert fun(t: agentbox.Traj, opts: table): any?, string[], string?
 ---@field group_key? fun(t: agentbox.Traj): string
 ---@field join? fun(key: string, docs: table[], exceptions: table[]): table
----@field exception? fun(t: agentbox.Traj): table
+---@field exception? fun(t: agentbox.Traj, reason: string): table
 
 --- The built-in formats, in the order that help lists them.
 ---@return { name: string, summary: string, options: table }[]
@@ -139,7 +139,7 @@ local function take(job, t)
   if job.grouped then
     local group = group_of(job, t)
     if doc then table.insert(group.docs, json.raw(json.encode(doc)))
-    elseif job.format.exception then table.insert(group.exceptions, job.format.exception(t)) end
+    elseif job.format.exception then table.insert(group.exceptions, job.format.exception(t, reason)) end
   end
   if not doc then return skip(job, t, reason) end
   tally(job.result.losses, losses, t)

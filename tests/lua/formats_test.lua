@@ -155,12 +155,12 @@ end
 function M.test_art_without_bodies_is_made_from_the_messages_and_says_so()
   local t = made.sample(nil, { bare = true }):finish()
   local doc, losses = written("art", t, { form = "exchanges" })
-  lu.assertStrContains(table.concat(losses, "\n"), "call 0 was not recorded verbatim")
+  lu.assertEquals(losses[1], "bodies that were not recorded (their exchanges are made from the messages)")
   local second = doc.exchanges.chat_completions[2]
   lu.assertEquals({ #second.request.messages, second.request.model, second.response.object }, { 4, "fixer@12", "chat.completion" })
   lu.assertEquals(second.response.choices[1].message.content, "Fixed.")
   doc, losses = written("art", t, { form = "messages" })
-  lu.assertStrContains(table.concat(losses, "\n"), "has no recorded response")
+  lu.assertEquals(losses[1], "responses that were not recorded (their choices are made from the messages)")
   lu.assertEquals(doc.messages_and_choices[5].message.content, "Fixed.")
 end
 
@@ -169,7 +169,7 @@ function M.test_art_gives_an_unscored_rollout_as_an_exception()
   local doc, _, reason = convert("art", t, { form = "messages" })
   lu.assertNil(doc)
   lu.assertStrContains(reason, "unscored")
-  local exception = require "agentbox.formats.art".exception(t)
+  local exception = require "agentbox.formats.art".exception(t, "why")
   lu.assertEquals({ exception.type, exception.message }, { "agentbox.model_server.model_error", "503 for ever" })
 end
 
@@ -179,7 +179,14 @@ function M.test_art_names_what_is_lost()
   local _, losses = convert("art", ro:finish(), { form = "messages" })
   local text = table.concat(losses, "\n")
   lu.assertStrContains(text, "calls that failed")
-  lu.assertStrContains(text, "call 0 has no token ids")
+  lu.assertStrContains(text, "token ids, which the server did not send for every call")
+end
+
+function M.test_art_can_demand_tokens()
+  lu.assertNotNil((convert("art", made.sample(nil, { tokens = true }):finish(), { form = "messages", tokens = "require" })))
+  local doc, _, reason = convert("art", made.sample():finish(), { form = "messages", tokens = "require" })
+  lu.assertNil(doc)
+  lu.assertEquals(reason, "call 0 has no token ids from the server")
 end
 
 function M.test_art_branches_train_a_shared_message_once()

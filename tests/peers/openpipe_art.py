@@ -105,7 +105,8 @@ def art_reads_the_tokens():
 def group_of_real_rollouts():
     (line,) = lines("real-messages.jsonl")
     assert sorted(t["reward"] for t in line["trajectories"]) == [0.0, 1.0]
-    assert [e["type"] for e in line["exceptions"]] == ["agentbox.sandbox.sandbox_error"], line["exceptions"]
+    (exception,) = line["exceptions"]
+    assert exception["type"].startswith("agentbox.sandbox."), exception
 
 
 def both_forms_at_once_are_refused():

@@ -18,11 +18,12 @@ local M = {
   extension = ".json",
   layout = { indent = 2, ascii = true },
   never = { "times, exit codes and errors of tools", "the verifier's report beyond its capped output", "calls of judges" },
-  options = { form = { "messages", "exchanges" } },
+  options = { form = { "messages", "exchanges" }, tokens = { "any", "require" } },
 }
 
 -- What openai.types.chat.chat_completion.Choice accepts.
 local FINISH = { stop = true, length = true, tool_calls = true, content_filter = true, function_call = true }
+local NO_TOKENS = "token ids, which the server did not send for every call"
 local TRAFFIC = { agent = true, subagent = true, compaction = true }
 
 local function scalar(value)
@@ -126,7 +127,7 @@ local function choice_of(t, step, call, lost)
   local out = json.object {}
   local finish = finish_of(call, found and found.finish_reason)
   if not finish then
-    lost("call %d ended as %q, which no Choice may say: not trainable", call.i, tostring(call.finish and call.finish.raw or "unknown"))
+    lost("training on calls that ended in a way no Choice may say")
     return nil
   end
   out.finish_reason = finish
@@ -137,13 +138,13 @@ local function choice_of(t, step, call, lost)
       if out[key] == nil then out[key] = value end
     end
     if type(found.message) == "table" then message = found.message end
-    if not same_calls(message, step.message) then lost("call %d: the history went on with repaired tool calls", call.i) end
+    if not same_calls(message, step.message) then lost "tool calls as repaired for the history (a choice has what was sampled)" end
   else
-    lost("call %d has no recorded response: its choice is made from the message", call.i)
+    lost "responses that were not recorded (their choices are made from the messages)"
   end
   if out.logprobs == nil then out.logprobs = json.null end
   out.message = message
-  if not add_tokens(t, call, out, response) then lost("call %d has no token ids from the server", call.i) end
+  if not add_tokens(t, call, out, response) then lost(NO_TOKENS) end
   return out
 end
 
@@ -244,10 +245,10 @@ local function exchange_of(t, call, lost)
   local request, sent = request_of(t, call)
   local response, received = response_of(t, call)
   if not response then
-    return lost("call %d ended as %q, which ART does not know", call.i, tostring(call.finish and call.finish.raw or "unknown"))
+    return lost "calls that ended in a way ART does not know"
   end
-  if not sent or not received then lost("call %d was not recorded verbatim: its exchange is made from the messages", call.i) end
-  if not tokens.is_rl_grade(call) then lost("call %d has no token ids from the server", call.i) end
+  if not sent or not received then lost "bodies that were not recorded (their exchanges are made from the messages)" end
+  if not tokens.is_rl_grade(call) then lost(NO_TOKENS) end
   local started = call.t and call.t ~= json.null and call.t or { t.line.started, t.line.started }
   local out = json.object {}
   out.request = request
@@ -272,19 +273,29 @@ local function name_losses(t, lost)
   if choice.any(t.line.calls, "error") then lost "calls that failed" end
 end
 
+local function unfit(t, opts)
+  if not t.scored then return "unscored, and ART would read it as reward 0" end
+  if opts.tokens ~= "require" then return nil end
+  for _, call in ipairs(t.line.calls) do
+    if call.trainable and not tokens.is_rl_grade(call) then
+      return ("call %d has no token ids from the server"):format(call.i)
+    end
+  end
+end
+
 --- Turns a trajectory into an `art.Trajectory`; an unscored one into nil and the reason.
 ---@param t agentbox.Traj
----@param opts { form?: "messages"|"exchanges" }
+---@param opts { form?: "messages"|"exchanges", tokens?: "any"|"require" }
 ---@return table? doc
 ---@return string[] losses
 ---@return string? reason
 function M.convert(t, opts)
   local losses, told = {}, {}
-  local function lost(what, ...)
-    local text = what:format(...)
-    if not told[text] then told[text], losses[#losses + 1] = true, text end
+  local function lost(what)
+    if not told[what] then told[what], losses[#losses + 1] = true, what end
   end
-  if not t.scored then return nil, losses, "unscored, and ART would read it as reward 0" end
+  local reason = unfit(t, opts)
+  if reason then return nil, losses, reason end
   local doc, native = json.object {}, (agentbox.convert(t))
   if opts.form == "exchanges" then add_exchanges(t, doc, lost) else add_messages(t, doc, lost) end
   doc.reward = t.reward + 0.0
@@ -298,11 +309,12 @@ end
 
 --- What a rollout that gave no trajectory leaves in its group.
 ---@param t agentbox.Traj
+---@param reason string
 ---@return table exception   # ART's PydanticException
-function M.exception(t)
+function M.exception(t, reason)
   local out = json.object {}
-  out.type = ("agentbox.%s.%s"):format(t.failure_class or "unscored", t.stop_reason)
-  out.message = t.error or ("rollout %s of task %s was not scored"):format(t.id, t.task_id)
+  out.type = ("agentbox.%s.%s"):format(t.failure_class or "unfit", t.stop_reason)
+  out.message = t.error or ("rollout %s of task %s: %s"):format(t.id, t.task_id, reason)
   out.traceback = ""
   return out
 end

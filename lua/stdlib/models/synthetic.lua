@@ -58,7 +58,7 @@ function M.response(name, request, answer, queued)
   local message = message_of(answer, position)
   local choice = json.object { index = 0, message = message }
   choice.finish_reason = answer.finish_reason or (message.tool_calls and "tool_calls" or "stop")
-  local whole = json.object { id = ("chatcmpl-%s-%d"):format(name, position), object = "chat.completion" }
+  local whole = json.object { id = ("chatcmpl-%s-%s-%d"):format(name, request.session or "0", position), object = "chat.completion" }
   whole.created, whole.model = math.floor(queued), name
   whole.choices, whole.usage = json.array { choice }, usage_of(answer.usage)
   return M.of_text(name, request, json.encode(whole), queued)
