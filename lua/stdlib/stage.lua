@@ -3,8 +3,8 @@
 ---     seeding sandbox ─ files, setup commands ─ freeze ─► layer ─┬─► the agent's sandbox
 ---                                                                └─► fresh sandboxes for the verifier
 ---
---- Setup runs once; everything later starts from the same bytes, before any agent had its hands on them. A backend that
---- cannot freeze seeds each sandbox anew.
+--- Setup runs once; everything later starts from the same bytes, before any agent had its hands on them. Without setup
+--- commands writing the files again is quicker than freezing; a backend that cannot freeze seeds each sandbox anew.
 local err = require "agentbox.err"
 local sandbox = require "agentbox.sandbox"
 local seed = require "agentbox.seed"
@@ -57,13 +57,13 @@ function M.open(task, spec, opts)
   }, Stage)
   local sb, problem = seeded(self)
   if not sb then return nil, problem end
-  if sb.freeze then
-    self.layer, problem = sb:freeze()
-    sb:close()
-    if not self.layer then return nil, err.wrap(problem, "freezing the seeded sandbox") end
-  else
+  if not sb.freeze or #task.setup_commands == 0 then
     self.spare = sb
+    return self
   end
+  self.layer, problem = sb:freeze()
+  sb:close()
+  if not self.layer then return nil, err.wrap(problem, "freezing the seeded sandbox") end
   return self
 end
 
@@ -98,7 +98,7 @@ Remains.__index = Remains
 ---@return agentbox.Err?
 function Stage:settle(sb)
   local remains = setmetatable({ _stage = self }, Remains)
-  if self.layer then
+  if sb.freeze then
     local problem
     remains._layer, problem = sb:freeze()
     sb:close()

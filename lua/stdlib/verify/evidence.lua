@@ -190,7 +190,7 @@ end
 ---@param text string
 function Evidence:suspect(text)
   self.tamper.suspicious = true
-  self.tamper.notes = self.tamper.notes or {}
+  self.tamper.notes = self.tamper.notes or json.array {}
   table.insert(self.tamper.notes, text)
 end
 

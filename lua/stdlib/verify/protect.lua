@@ -4,6 +4,7 @@
 --- there is removed when the verifier asks for it. Each difference is recorded.
 local err = require "agentbox.err"
 local glob = require "agentbox.glob"
+local json = require "agentbox.json"
 local schema = require "agentbox.schema"
 
 local M = {}
@@ -54,7 +55,9 @@ local MAX_PROTECTED_BYTES = 256 << 20
 ---@field suspicious boolean   # more than tests of the agent's own
 
 ---@return agentbox.Tamper
-function M.no_tamper() return { changed = {}, removed = {}, planted = {}, suspicious = false } end
+function M.no_tamper()
+  return { changed = json.array {}, removed = json.array {}, planted = json.array {}, suspicious = false }
+end
 
 local function entries_by_name(sb, workspace)
   local list, problem = sb:list(workspace, { recursive = true })
