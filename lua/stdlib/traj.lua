@@ -107,12 +107,17 @@ end
 ---@param filter? { trainable?: boolean, purpose?: string, agent?: string }
 ---@return fun(): table?
 function Traj:calls(filter)
-  local all, i = self.line.calls, 0
+  local all, i, memo = self.line.calls, 0, {}
   return function()
     repeat i = i + 1 until not all[i] or not filter or matches(all[i], filter)
     local call = all[i]
     if not call then return nil end
-    return setmetatable({ tokens = tokens.unpack(all, call) }, { __index = call })
+    return setmetatable({}, { __index = function(view, key)
+      if key ~= "tokens" then return call[key] end
+      local planes = tokens.unpack(all, call, memo)
+      rawset(view, "tokens", planes)
+      return planes
+    end })
   end
 end
 

@@ -108,13 +108,17 @@ local function list_of(value)
   return json.type(value) == "raw" and value:decode() or value
 end
 
-local function prompt_of(calls, tokens)
+local function prompt_of(calls, tokens, memo)
+  if memo[tokens] then return memo[tokens] end
   local prompt = tokens.prompt
   if prompt == nil or prompt == json.null then return nil end
   if json.type(prompt) == "raw" then prompt = prompt:decode() end
-  if prompt.keep == nil then return prompt end
+  if prompt.keep == nil then
+    memo[tokens] = prompt
+    return prompt
+  end
   local base = calls[prompt.base + 1] and calls[prompt.base + 1].tokens
-  local ids = base and prompt_of(calls, base)
+  local ids = base and prompt_of(calls, base, memo)
   if not ids then return nil end
   local whole = table.move(ids, 1, #ids, 1, {})
   local out = list_of(base.out)
@@ -122,18 +126,20 @@ local function prompt_of(calls, tokens)
   if prompt.keep > #whole then return nil end
   local kept = table.move(whole, 1, prompt.keep, 1, {})
   local tail = list_of(prompt.tail)
-  return table.move(tail, 1, #tail, #kept + 1, kept)
+  memo[tokens] = table.move(tail, 1, #tail, #kept + 1, kept)
+  return kept
 end
 
 --- The token planes of one recorded call as plain lists.
 ---@param calls table[]    # the record's calls
 ---@param call table       # one of them
+---@param memo? table      # one table for several calls spares rebuilding the earlier prompts
 ---@return { src: string, drift: string, prompt?: integer[], out: integer[], lp?: number[] }? planes
-function M.unpack(calls, call)
+function M.unpack(calls, call, memo)
   local tokens = call.tokens
   if not tokens or tokens == json.null then return nil end
   return {
-    src = tokens.src, drift = tokens.drift, prompt = prompt_of(calls, tokens),
+    src = tokens.src, drift = tokens.drift, prompt = prompt_of(calls, tokens, memo or {}),
     out = list_of(tokens.out), lp = list_of(tokens.lp),
   }
 end
