@@ -85,6 +85,12 @@ local function lookup(self, setting, flags, task)
   return setting.default, "default"
 end
 
+local function check_range(setting, value, origin)
+  if not setting.min or type(value) ~= "number" or value >= setting.min then return nil end
+  local msg = ("%s must be at least %s, not %s (%s)"):format(setting.key, setting.min, value, origin)
+  return { code = "config", msg = msg }
+end
+
 ---Fixes the value and the origin of every setting.
 ---@param flags? table<string, any>   # parsed options by name, as in max_steps
 ---@param task? table                 # the loaded task
@@ -93,6 +99,7 @@ end
 function Config:resolve(flags, task)
   for _, setting in ipairs(fields.settings) do
     local value, origin, err = lookup(self, setting, flags or {}, task)
+    err = err or check_range(setting, value, origin)
     if err then return nil, err end
     if setting.secret and type(value) == "string" then require "agentbox.secret".register(value) end
     self._set[setting.key] = { value = value, origin = origin }

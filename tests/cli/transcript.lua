@@ -13,17 +13,30 @@
 -- Each file runs in a folder of its own with an empty environment; $SRC is the source tree. Before the comparison
 -- that folder becomes TMP, the tree SRC, a UUID ID, an ISO time TIME and a duration such as `0.31 s` N s.
 
+local async = require "agentbox.async"
+local fs = require "agentbox.fs"
+
 local binary, source = arg[1], arg[2]
 
 local function quote(text)
   return "'" .. text:gsub("'", "'\\''") .. "'"
 end
 
-local function capture(command)
-  local pipe = assert(io.popen(command, "r"))
-  local text = pipe:read "a"
-  local _, _, status = pipe:close()
-  return text, status
+local function read_file(path)
+  local file <close> = assert(io.open(path, "rb"))
+  return file:read "a"
+end
+
+-- In the background, so that a long command does not stop the engine: its status is there when it has ended.
+local function capture(command, folder)
+  local stdout, status = folder .. ".out", folder .. ".status"
+  assert(os.execute(("{ %s >%s 2>&1; echo $? >%s.part; mv %s.part %s; } &")
+      :format(command, quote(stdout), quote(status), quote(status), quote(status))))
+  while not fs.exists(status) do async.sleep(0.01) end
+  local text, code = read_file(stdout), tonumber(read_file(status))
+  os.remove(stdout)
+  os.remove(status)
+  return text, code
 end
 
 local function blocks_of(path)
@@ -87,8 +100,8 @@ local function run_block(block, folder)
   local path = binary:match "^(.*)/" .. ":/usr/bin:/bin:/usr/sbin:/sbin"
   local environment = ("env -i HOME=%s TMPDIR=%s LANG=C.UTF-8 SRC=%s PATH=%s")
       :format(quote(folder), quote(folder), quote(source), quote(path))
-  local text, status = capture(("cd %s && %s sh -c %s </dev/null 2>&1")
-      :format(quote(folder), environment, quote(block.command)))
+  local text, status = capture(("(cd %s && exec %s sh -c %s) </dev/null")
+      :format(quote(folder), environment, quote(block.command)), folder)
   local lines = lines_of(normal(text, folder))
   if status == block.status and matches(block.expected, lines, 1, 1) then return nil end
   return ("expected:\n    %s\n    [exit %d]\n  got:\n    %s\n    [exit %s]"):format(
@@ -98,7 +111,7 @@ end
 local passed, failed = 0, 0
 
 local function run_file(path)
-  local folder = capture("mktemp -d"):gsub("%s+$", "")
+  local folder = assert(fs.tmpdir "agentbox-cli")
   for _, block in ipairs(blocks_of(path)) do
     local problem = run_block(block, folder)
     if problem then
@@ -109,7 +122,7 @@ local function run_file(path)
       print(("ok - %s:%d: %s"):format(path, block.line, block.command:match "^[^\n]*"))
     end
   end
-  capture("rm -rf " .. quote(folder))
+  fs.remove(folder, true)
 end
 
 for i = 3, #arg do run_file(arg[i]) end

@@ -15,7 +15,7 @@ end
 ---@param text string
 ---@return string
 function M.line(text)
-  return (M.clean(text):gsub("\n", "\\n"):gsub("\t", "\\t"))
+  return (M.clean(text):gsub("%s+$", ""):gsub("\n", "\\n"):gsub("\t", "\\t"))
 end
 
 ---The last `max` characters of a text.

@@ -51,10 +51,28 @@ function M.agent(config, args)
   return agent
 end
 
+-- A backend is a module, the lab's or ours.
+local function backends()
+  local names = {}
+  for _, module in ipairs(require "agentbox.overlay".list() or {}) do
+    local name = module.name:match "^agentbox%.backends%.(%l[%l%d_]*)$"
+    if name then names[#names + 1] = name end
+  end
+  return names
+end
+
+---@async
 ---@param config agentbox.Config
----@return table
+---@return table? sandbox
+---@return table? err
 function M.sandbox(config)
-  return chosen(config, "sandbox")
+  local sandbox = chosen(config, "sandbox")
+  if not sandbox.backend then return sandbox end
+  local names = backends()
+  for _, name in ipairs(names) do
+    if name == sandbox.backend then return sandbox end
+  end
+  return usage(("no sandbox backend '%s'; there is %s"):format(sandbox.backend, table.concat(names, ", ")))
 end
 
 local function scripted(path)
@@ -74,7 +92,7 @@ local function scripted(path)
   return require "agentbox.model".scripted(turns)
 end
 
-local function served(config)
+local function served(config, max_tries)
   local section = config:section "model"
   local url = section.base_urls and section.base_urls[1] or section.base_url
   if url and not url:find "^https?://" then
@@ -85,7 +103,7 @@ local function served(config)
     model = section.model, base_url = section.base_url,
     base_urls = not origin:find "^flag" and section.base_urls or nil,
     api_key = section.api_key, timeout_s = section.timeout_s, stream = section.stream, tokens = section.tokens,
-    limit = section.limit, extra_headers = section.extra_headers, extra_body = section.extra_body,
+    limit = section.limit, max_tries = max_tries, extra_headers = section.extra_headers, extra_body = section.extra_body,
     sampling = {
       temperature = section.temperature, top_p = section.top_p, max_tokens = section.max_tokens,
       seed = section.seed or config:value "run.seed",
@@ -96,9 +114,10 @@ end
 ---The model that --model names: a server's model, mock, scripted:FILE or replay:TRAJ.
 ---@async
 ---@param config agentbox.Config
+---@param max_tries? integer   # how often a call to a server is tried
 ---@return agentbox.Model?
 ---@return table? err
-function M.model(config)
+function M.model(config, max_tries)
   local name = config:value "model.model"
   local kind, rest = name:match "^(%a+):(.+)$"
   if name == "mock" then
@@ -108,7 +127,7 @@ function M.model(config)
   elseif kind == "replay" then
     return require "agentbox.model".replay { traj = rest }
   end
-  return served(config)
+  return served(config, max_tries)
 end
 
 ---Reads the configuration and fixes every setting for this task.

@@ -53,7 +53,7 @@ local function model_checks(args)
   local config, err = parts.config { model = args.model, base_url = args.base_url, api_key = args.api_key }
   if not config then return nil, err end
   local model
-  model, err = parts.model(config)
+  model, err = parts.model(config, 1)
   if not model then return nil, err end
   local _ <close> = model
   local probe = require "agentbox.probe"

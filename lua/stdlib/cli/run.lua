@@ -22,7 +22,7 @@ local M = {
     { "--agent", "NAME", "the agent", default = "tool_loop" },
     { "--verifier", "NAME", "score with this verifier instead of the task's" },
     { "--image", "NAME", "sandbox image", default = "host" },
-    { "--backend", "NAME", "sandbox backend: native, docker or none" },
+    { "--backend", "NAME", "what makes sandboxes: native or none", default = "native" },
     { "--network", "let the sandbox reach the network" },
     { "--cpu", "N", "CPUs of the sandbox", number = true, default = 1 },
     { "--memory-mb", "MB", "memory of the sandbox", integer = true, default = 512 },
@@ -63,7 +63,7 @@ local function saver(result, args)
   return function(t)
     if not result.store then return end
     result.stored, result.err = result.store:append(t)
-    if t.stop_reason == "user_cancel" or t.stop_reason == "shutdown" then
+    if require "agentbox.sys.fiber".current():cancelled() then
       io.stderr:write "agentbox: run: interrupted; the sandbox is gone, what was recorded is saved\n"
       report(args, t, result.stored)
     end
@@ -74,8 +74,11 @@ local function options(config, args, task, model)
   local parts = require "agentbox.cli._run"
   local agent, err = parts.agent(config, args)
   if not agent then return nil, err end
+  local sandbox
+  sandbox, err = parts.sandbox(config)
+  if not sandbox then return nil, err end
   return {
-    task = task, model = model, agent = agent, sandbox = parts.sandbox(config),
+    task = task, model = model, agent = agent, sandbox = sandbox,
     verifier = config:value "run.verifier", seed = config:value "run.seed",
     run_id = require "agentbox.sys.rand".uuid4(),
   }
@@ -96,7 +99,7 @@ local function rollout(opts, config, args)
   local place <close> = result -- luacheck: ignore
   opts.on_end = saver(result, args)
   local ro <close>, err = require "agentbox.rollout".start(opts)
-  if not ro then return nil, err end
+  if not ro then return nil, { code = "config", msg = err.msg } end
   result.store, err = require "agentbox.store".open(config:value "run.out", { run_id = opts.run_id })
   if not result.store then return nil, err end
   local t = ro:finish()

@@ -1,0 +1,133 @@
+One rollout: a line about its end, the saved file, and an exit status that says solved or not.
+
+$ cp -r $SRC/tasks/fix_fizzbuzz . && python3 - <<'END'
+> import json
+> solution = open("fix_fizzbuzz/solution/fizzbuzz.py").read()
+> write = {"name": "write_file", "arguments": {"path": "fizzbuzz.py", "content": solution}}
+> json.dump([{"tool_calls": [write]}, "done"], open("solve.json", "w"))
+> END
+[exit 0]
+
+$ agentbox run fix_fizzbuzz
+status=failed reward=0.0 steps=0
+saved trajectories/fix_fizzbuzz_<*>.json
+[exit 1]
+
+$ agentbox run -m scripted:solve.json -o out fix_fizzbuzz/task.json
+status=success reward=1.0 steps=1
+saved out/fix_fizzbuzz_<*>.json
+[exit 0]
+
+$ agentbox traj show out/fix_fizzbuzz_*.json
+task=fix_fizzbuzz run=ID id=ID
+status=success reward=1.0 stop=final_answer
+steps=1 tool_calls=1 duration=N s
+verify command: <*>
+verify exit=0 success=true
+...
+last tools:
+  step 0  write_file
+[exit 0]
+
+$ agentbox run -m replay:out -o out2 --json fix_fizzbuzz
+{<*>"status":"success"<*>}
+[exit 0]
+
+$ agentbox export out -f jsonl -o out.jsonl -q && wc -l < out.jsonl && agentbox traj check out
+out.jsonl
+1
+1 trajectories, 0 problems
+[exit 0]
+
+The configuration gives what no flag gives.
+
+$ printf 'model: { model: "scripted:solve.json" }\nrun: { out: from-config }\n' > agentbox.yaml; agentbox run fix_fizzbuzz; s=$?; rm agentbox.yaml; exit $s
+status=success reward=1.0 steps=1
+saved from-config/fix_fizzbuzz_<*>.json
+[exit 0]
+
+A lab's tool and a lab's overlay take part.
+
+$ cat > shout.lua <<'END'
+> return require("agentbox.tool").define {
+>   api = 1, name = "shout", description = "Shout.", parameters = { { "word", "string", "what" } },
+>   run = function(_, args) return args.word:upper() end,
+> }
+> END
+[exit 0]
+
+$ echo '[{"tool_calls":[{"name":"shout","arguments":{"word":"hey"}}]},"done"]' > shout.json; agentbox run -m scripted:shout.json --tool shout.lua --tools custom -o out3 fix_fizzbuzz
+status=failed reward=0.0 steps=1
+saved out3/fix_fizzbuzz_<*>.json
+[exit 1]
+
+$ grep -o '"content": "HEY"' out3/fix_fizzbuzz_*.json
+"content": "HEY"
+[exit 0]
+
+What is wrong with the input is found before anything starts: one line, exit 2, no folder.
+
+$ agentbox run nowhere -o x
+agentbox: nowhere: no such file or folder
+[exit 2]
+
+$ agentbox run fix_fizzbuzz -o x --tools read_fiel
+agentbox: unknown tool: read_fiel (did you mean "read_file"?)
+[exit 2]
+
+$ agentbox run fix_fizzbuzz -o x --verifier nope
+agentbox: unknown verifier: nope
+[exit 2]
+
+$ agentbox run fix_fizzbuzz -o x --agent nope
+agentbox: unknown agent: nope
+[exit 2]
+
+$ agentbox run fix_fizzbuzz -o x --backend nope
+agentbox: run: no sandbox backend 'nope'; there is native, none
+Try 'agentbox run --help' for more information.
+[exit 2]
+
+$ agentbox run fix_fizzbuzz -o x --memory-mb -5
+agentbox: sandbox.limits.memory_mb must be at least 1, not -5 (flag --memory-mb)
+[exit 2]
+
+$ agentbox run fix_fizzbuzz -o x -m m --base-url localhost:8000
+agentbox: run: the base URL must begin with http:// or https://, not 'localhost:8000'
+Try 'agentbox run --help' for more information.
+[exit 2]
+
+$ agentbox run fix_fizzbuzz -o x -m scripted:none.json
+agentbox: run: cannot read the script none.json: <*>
+Try 'agentbox run --help' for more information.
+[exit 2]
+
+$ ls x
+ls: cannot access 'x': No such file or directory
+[exit 2]
+
+Infrastructure that fails is no score: exit 3, and the record says why.
+
+$ agentbox run fix_fizzbuzz -o out4 -m m --base-url http://127.0.0.1:1/v1 --timeout-s 1 --api-key sk-secret-key
+agentbox: run: could not connect to 127.0.0.1:1: <*>
+status=error reward=- steps=0
+saved out4/fix_fizzbuzz_<*>.json
+[exit 3]
+
+$ grep -r sk-secret-key out4 | wc -l
+0
+[exit 0]
+
+Ctrl-C cleans up, saves what was recorded and says so.
+
+$ echo '[{"content":"x","delay_s":60}]' > slow.json; agentbox run fix_fizzbuzz -m scripted:slow.json -o out5 & pid=$!; until grep -qs . out5/*/run.json; do sleep 0.02; done; kill -INT $pid; wait $pid
+agentbox: run: interrupted; the sandbox is gone, what was recorded is saved
+agentbox: run: stopped from outside
+status=error reward=- steps=0
+saved out5/fix_fizzbuzz_<*>.json
+[exit 130]
+
+$ agentbox traj show out5 | head -2
+task=fix_fizzbuzz run=ID id=ID
+status=error reward=- stop=user_cancel<*>
+[exit 0]
