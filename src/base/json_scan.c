@@ -1,0 +1,168 @@
+#include "base/json_scan.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+
+int ab_json_fail(struct ab_json_scan s, size_t at, const char *what)
+{
+    size_t line = 1, start = 0;
+    for (size_t i = 0; i < at; i++) {
+        if (s.src[i] == '\n') {
+            line++;
+            start = i + 1;
+        }
+    }
+    return ab_err_set(s.err, AB_EPARSE, "%s at line %zu column %zu (byte %zu)", what,
+                      line, at - start + 1, at);
+}
+
+static int hex4(const char *s, const char *end, uint32_t *out)
+{
+    if (end - s < 4)
+        return -1;
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) {
+        unsigned c = (unsigned char)s[i];
+        unsigned digit = c - '0';
+        if (digit > 9) {
+            digit = (c | 0x20) - 'a' + 10;
+            if (digit < 10 || digit > 15)
+                return -1;
+        }
+        v = v << 4 | digit;
+    }
+    *out = v;
+    return 0;
+}
+
+/* s points after `\u`. Returns the bytes used after it, or 0. */
+static size_t read_unicode(const char *s, const char *end, uint32_t *cp)
+{
+    uint32_t low;
+    if (hex4(s, end, cp) < 0)
+        return 0;
+    if (*cp < 0xd800 || *cp > 0xdfff)
+        return 4;
+    if (*cp > 0xdbff || end - s < 10 || s[4] != '\\' || s[5] != 'u' ||
+        hex4(s + 6, end, &low) < 0 || low < 0xdc00 || low > 0xdfff)
+        return 0;
+    *cp = 0x10000 + ((*cp - 0xd800) << 10) + (low - 0xdc00);
+    return 10;
+}
+
+static char simple_escape(char c)
+{
+    switch (c) {
+    case '"':
+    case '\\':
+    case '/':
+        return c;
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    default:
+        return '\0';
+    }
+}
+
+int ab_json_unescape(struct ab_json_scan scan, const char *s, const char *end, char *out,
+                     size_t *written)
+{
+    char scratch[4];
+    char *w = out;
+    while (s < end) {
+        const char *slash = memchr(s, '\\', (size_t)(end - s));
+        size_t run = (size_t)((slash ? slash : end) - s);
+        if (out) {
+            memcpy(w, s, run);
+            w += run;
+        }
+        s += run;
+        if (s == end)
+            break;
+        char plain = s + 1 < end ? simple_escape(s[1]) : '\0';
+        if (plain) {
+            if (out)
+                *w++ = plain;
+            s += 2;
+            continue;
+        }
+        uint32_t cp;
+        size_t used = s + 1 < end && s[1] == 'u' ? read_unicode(s + 2, end, &cp) : 0;
+        if (!used)
+            return ab_json_fail(scan, (size_t)(s - scan.src),
+                                "bad escape or lone surrogate");
+        int n = ab_utf8_encode(cp, out ? w : scratch);
+        if (out)
+            w += n;
+        s += 2 + used;
+    }
+    if (out)
+        *written = (size_t)(w - out);
+    return 0;
+}
+
+/* The first byte that is no digit, looking at eight at once while there are so many: each
+ * byte less '0' is below 10 exactly when neither it nor it plus 118 has the high bit. */
+static const char *digits(const char *s, const char *end)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    while (end - s >= 8) {
+        uint64_t w;
+        memcpy(&w, s, 8);
+        w ^= ones * '0';
+        if ((w | (w + ones * 118)) & (ones * 0x80))
+            break;
+        s += 8;
+    }
+    while (s < end && (unsigned char)(*s - '0') <= 9)
+        s++;
+    return s;
+}
+
+bool ab_json_is_number(const char *s, const char *end, bool *integral)
+{
+    if (s < end && *s == '-')
+        s++;
+    const char *d = digits(s, end);
+    if (d == s || (*s == '0' && d - s > 1))
+        return false;
+    *integral = d == end;
+    s = d;
+    if (s < end && *s == '.') {
+        d = digits(s + 1, end);
+        if (d == s + 1)
+            return false;
+        s = d;
+    }
+    if (s < end && (*s == 'e' || *s == 'E')) {
+        s++;
+        if (s < end && (*s == '+' || *s == '-'))
+            s++;
+        d = digits(s, end);
+        if (d == s)
+            return false;
+        s = d;
+    }
+    return s == end;
+}
+
+bool ab_json_is_word(const char *s, const char *end)
+{
+    switch (end - s) {
+    case 4:
+        return memcmp(s, "true", 4) == 0 || memcmp(s, "null", 4) == 0;
+    case 5:
+        return memcmp(s, "false", 5) == 0;
+    default:
+        return false;
+    }
+}
