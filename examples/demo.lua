@@ -49,12 +49,12 @@ local function main()
 
   print(("%d tasks, model: %s\n"):format(#tasks, name))
   print "task             status   reward steps  seconds"
-  local solved, infra, why = 0, 0, nil
+  local solved, infra, why, saved = 0, 0, nil, nil
   ab.async.each(tasks, function(task)
     local began = ab.time.monotonic()
-    local traj = assert(ab.rollout.run { task = task, model = model_for(task), run_id = run_id })
+    local traj = assert(ab.rollout.run { task = task, model = model_for(task), run_id = run_id, id = ab.rand.uuid4() })
     show(traj, ab.time.monotonic() - began)
-    assert(store:append(traj))
+    saved = assert(store:append(traj)).json
     if traj.final_status == "success" then solved = solved + 1 end
     if not traj.scored then
       infra = infra + 1
@@ -63,7 +63,7 @@ local function main()
   end, { limit = 2 })
 
   print(("\n%d of %d solved. Trajectories: %s"):format(solved, #tasks, out_dir))
-  print(("Look at one: agentbox traj show %s"):format(store.run_dir))
+  print(("Look at one: agentbox traj show %s"):format(saved))
   if why then io.stderr:write("demo: ", why, "\nTry: agentbox doctor\n") end
   if infra == #tasks then return 3 end
   return solved == #tasks and 0 or 1

@@ -6,7 +6,7 @@
 local ab = require "agentbox"
 
 return ab.verify.compose {
-  { "tests", 0.8, ab.verify.pytest { score = "fraction" } },
+  { "tests", 0.8, ab.verify.pytest {} },
   { "small", 0.2, function(ev)
     local changed = #ev:diff()
     return changed <= 2 and 1 or 0, ("%d files changed"):format(changed)

@@ -6,7 +6,7 @@ $ agentbox script $SRC/examples/demo.lua
 task             status   reward steps  seconds
 ...
 9 of 9 solved. Trajectories: runs/demo
-Look at one: agentbox traj show runs/demo/ID
+Look at one: agentbox traj show runs/demo/<*>.json
 [exit 0]
 
 $ agentbox traj check runs/demo >/dev/null
