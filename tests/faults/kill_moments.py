@@ -52,13 +52,13 @@ def ours_in_cgroups(pid):
 
 def mounts():
     with open("/proc/self/mounts", encoding="utf-8", errors="replace") as f:
-        return [line for line in f if "agentbox" in line]
+        return set(f)
 
 
-def left_over(pid, family, tmp):
+def left_over(pid, family, tmp, mounts_before):
     left = [f"process {p}" for p, start in family if (st := stat_of(p)) and st[1] == start]
     left += ours_in_cgroups(pid)
-    left += [f"mount {line.strip()}" for line in mounts()]
+    left += [f"mount {line.strip()}" for line in mounts() - mounts_before]
     left += [f"file {name}" for name in os.listdir(tmp)]
     return left
 
@@ -94,6 +94,7 @@ def one_moment(binary, source, delay):
     with tempfile.TemporaryDirectory(prefix="moments-") as work:
         out, tmp = os.path.join(work, "out"), os.path.join(work, "tmp")
         os.mkdir(tmp)
+        before = mounts()
         engine = subprocess.Popen(
             [binary, "script", f"{source}/tests/faults/kill_moments.lua", f"{source}/examples", f"{source}/tasks", out],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": tmp}, cwd=work)
@@ -107,10 +108,10 @@ def one_moment(binary, source, delay):
         os.kill(engine.pid, signal.SIGKILL)
         killed = time.monotonic()
         engine.wait()
-        left = left_over(engine.pid, family, tmp)
+        left = left_over(engine.pid, family, tmp, before)
         while left and time.monotonic() - killed < BOUND_S:
             time.sleep(0.02)
-            left = left_over(engine.pid, family, tmp)
+            left = left_over(engine.pid, family, tmp, before)
         return left + torn_documents(out), len(family)
 
 
