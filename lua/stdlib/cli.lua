@@ -40,9 +40,10 @@ end
 -- A message may quote a server or a sandbox: nothing in it may steer the terminal or show a key.
 local function fail(status, line, next_step)
   io.stdout:flush()
-  if line:find "[^\n\t -~]" then line = require "agentbox.cli._out".clean(line) end
+  local out = require "agentbox.cli._out"
+  if line:find "[^\n\t -~]" then line = out.clean(line) end
   local secret = package.loaded["agentbox.secret"]
-  io.stderr:write("agentbox: ", secret and secret.redact(line) or line, "\n")
+  io.stderr:write(out.paint(2, "red", "agentbox:"), " ", secret and secret.redact(line) or line, "\n")
   if next_step then io.stderr:write(next_step, "\n") end
   return status
 end
@@ -56,7 +57,7 @@ local function root_options(argv)
   local i, overlays = 1, {}
   while argv[i] and argv[i]:sub(1, 1) == "-" do
     local word = argv[i]
-    if word == "-h" or word == "--help" then return { help = true } end
+    if word == "-h" or word == "--help" then return { help = true, overlays = overlays } end
     if word == "-V" or word == "--version" then return { version = true } end
     local dir = word:match "^%-L(.+)$" or word:match "^%-%-lua=(.+)$"
     if not dir and (word == "-L" or word == "--lua") then
@@ -78,6 +79,23 @@ local function module_of(name)
   return "agentbox.cli." .. name:gsub("%-", "_")
 end
 
+---The built-in commands, then those of the overlays: { name, summary }.
+---@async
+---@return { [1]: string, [2]: string }[]
+function M.all()
+  local all = table.move(M.commands, 1, #M.commands, 1, {})
+  if #require "agentbox.loader".overlays() == 0 then return all end
+  for _, module in ipairs(require "agentbox.overlay".list() or {}) do
+    local name = module.name:match "^agentbox%.cli%.(%w[%w_]*)$"
+    if name and module.from ~= "builtin" and not module.shadows then
+      -- Somebody's broken command must not take the help away.
+      local ok, command = pcall(require, module.name)
+      all[#all + 1] = { (name:gsub("_", "-")), ok and type(command) == "table" and command.summary or "does not load" }
+    end
+  end
+  return all
+end
+
 local function module_exists(module)
   local loader = require "agentbox.loader"
   if loader.builtin_source(module) then return true end
@@ -90,7 +108,7 @@ end
 local function load_command(name)
   local module = module_of(name)
   if name:match "^%w[%w%-]*$" and module_exists(module) then return require(module) end
-  return nil, ("unknown command '%s'%s"):format(name, suggest.hint(name, names_of(M.commands)))
+  return nil, ("unknown command '%s'%s"):format(name, suggest.hint(name, names_of(M.all())))
 end
 
 -- Walks into groups: `agentbox traj show`.
@@ -205,6 +223,9 @@ local function dispatch(argv)
   if not root then return usage_error(problem, "agentbox") end
   if root.version then return require "agentbox.cli.version".run {} end
   if root.help or not argv[root.first] then
+    local configured = configured_overlays "-" -- a wrong file is reported by the commands that need it
+    local ok, err = use_overlays(root.overlays or {}, configured or {})
+    if not ok then return M.report(err) end
     io.stdout:write(require "agentbox.cli.help".root())
     return M.status.ok
   end

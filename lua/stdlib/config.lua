@@ -85,6 +85,27 @@ local function lookup(self, setting, flags, task)
   return setting.default, "default"
 end
 
+-- A server's address may hold a password; headers may hold a key.
+local function register_secrets(setting, value)
+  local secret
+  local function keep(text)
+    secret = secret or require "agentbox.secret"
+    secret.register(text)
+  end
+  if setting.secret and type(value) == "string" then keep(value) end
+  if setting.key == "model.base_url" and type(value) == "string" then
+    local password = value:match "^%a+://[^/@]*:([^/@]+)@"
+    if password then keep(password) end
+  elseif setting.key == "model.extra_headers" and type(value) == "table" then
+    for name, text in pairs(value) do
+      local lower = name:lower()
+      if lower:find "auth" or lower:find "key" or lower:find "token" or lower:find "cookie" or lower:find "secret" then
+        keep(tostring(text))
+      end
+    end
+  end
+end
+
 local function check_range(setting, value, origin)
   if not setting.min or type(value) ~= "number" or value >= setting.min then return nil end
   local msg = ("%s must be at least %s, not %s (%s)"):format(setting.key, setting.min, value, origin)
@@ -101,7 +122,7 @@ function Config:resolve(flags, task)
     local value, origin, err = lookup(self, setting, flags or {}, task)
     err = err or check_range(setting, value, origin)
     if err then return nil, err end
-    if setting.secret and type(value) == "string" then require "agentbox.secret".register(value) end
+    register_secrets(setting, value)
     self._set[setting.key] = { value = value, origin = origin }
   end
   return self

@@ -101,3 +101,14 @@ ov2/agentbox/tools/x.lua: must return require("agentbox.tool").define { ... }
 ov2/y.lua:1: unexpected symbol near '='
 3 modules, 4 problems
 [exit 1]
+
+The lab's commands are in the help and in the suggestions.
+
+$ agentbox -L ov --help | grep mything
+   mything      of the lab
+[exit 0]
+
+$ agentbox -L ov mythign
+agentbox: unknown command 'mythign', did you mean 'mything'?
+Try 'agentbox --help' for more information.
+[exit 2]

@@ -18,6 +18,20 @@ function M.line(text)
   return (M.clean(text):gsub("%s+$", ""):gsub("\n", "\\n"):gsub("\t", "\\t"))
 end
 
+local codes = { red = "31", green = "32", dim = "2" }
+
+---The text in a colour, when descriptor `fd` is a terminal that wants colours (NO_COLOR is not set).
+---@param fd integer
+---@param colour "red"|"green"|"dim"
+---@param text string
+---@return string
+function M.paint(fd, colour, text)
+  local os_ = require "agentbox.sys.os"
+  local plain = os_.env "NO_COLOR"
+  if (plain and plain ~= "") or os_.env "TERM" == "dumb" or not os_.isatty(fd) then return text end
+  return ("\27[%sm%s\27[0m"):format(codes[colour], text)
+end
+
 ---The last `max` characters of a text.
 ---@param text string
 ---@param max integer

@@ -73,7 +73,8 @@ end
 
 local function print_checks(checks)
   for _, check in ipairs(checks) do
-    local mark = check.ok and "ok  " or check.optional and "-   " or "FAIL"
+    local mark = check.ok and out.paint(1, "green", "ok  ") or check.optional and out.paint(1, "dim", "-   ")
+        or out.paint(1, "red", "FAIL")
     io.stdout:write(("%s  %-12s %s\n"):format(mark, check.name, out.line(check.detail)))
     if not check.ok and check.hint then io.stdout:write("      next: ", out.line(check.hint), "\n") end
   end

@@ -26,7 +26,7 @@ function M.root()
     "Rollouts for training LLM agents: sandboxes, tools, verifiers, trajectories.",
     "",
     "Commands:",
-    listing(cli.commands),
+    listing(cli.all()),
     "",
     "Options:",
     listing {

@@ -34,6 +34,9 @@ function M.run(args)
   require "agentbox.loader".set_script_dir(folder(args.file))
   _G.arg = { [0] = args.file, table.unpack(args.rest) }
   local ok, result = xpcall(chunk, on_raise, table.unpack(args.rest))
+  if not ok and type(result) == "string" then -- out of memory: no handler runs then
+    result = { code = "defect", msg = ("%s: %s"):format(args.file, result) }
+  end
   if not ok then return nil, result end
   return math.type(result) == "integer" and result or 0
 end

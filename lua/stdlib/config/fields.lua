@@ -3,10 +3,7 @@
 -- A field is a type name: string, secret, number, integer, boolean, map, list, any; or a table of fields.
 local M = {}
 
-local limits = {
-  cpu_count = "number", memory_mb = "integer", pids_limit = "integer", memswap_mb = "integer",
-  disk_mb = "integer", network_disabled = "boolean",
-}
+local limits = { cpu_count = "number", memory_mb = "integer", pids_limit = "integer", disk_mb = "integer" }
 
 -- The reference's own sections, field for field.
 local endpoint = {
@@ -37,11 +34,9 @@ M.sections = {
     step_penalty = "number", timeout_penalty = "number", max_steps_penalty = "number",
   },
   sandbox = {
-    backend = "string", image = "string", network = "any", env = "map", workspace_dir = "string",
-    working_dir = "string", ensure_pytest = "boolean", auto_pull = "boolean", keep_on_failure = "boolean",
-    labels = "map", limits = limits,
+    backend = "string", image = "string", network = "any", env = "map", workspace_dir = "string", limits = limits,
   },
-  run = { out = "string", seed = "integer", verifier = "string", keep = "boolean" },
+  run = { out = "string", seed = "integer", verifier = "string" },
   lua_path = "paths",
   tools = "paths",
 }
@@ -83,16 +78,10 @@ M.settings = {
   { key = "sandbox.network", flag = "network", task = "network", default = "none" },
   { key = "sandbox.env", task = "env" },
   { key = "sandbox.workspace_dir", default = "/workspace" },
-  { key = "sandbox.working_dir" },
-  { key = "sandbox.ensure_pytest", default = true },
-  { key = "sandbox.auto_pull" },
-  { key = "sandbox.keep_on_failure", flag = "keep", default = false },
-  { key = "sandbox.labels" },
   { key = "sandbox.limits.cpu_count", min = 0.001, flag = "cpu", task = "limits.cpu_count", default = 1 },
   { key = "sandbox.limits.memory_mb", min = 1, flag = "memory_mb", task = "limits.memory_mb", default = 512 },
   { key = "sandbox.limits.pids_limit", min = 1, task = "limits.pids_limit", default = 256 },
   { key = "sandbox.limits.disk_mb", min = 1, task = "limits.disk_mb", default = 1024 },
-  { key = "sandbox.limits.memswap_mb", min = 0, task = "limits.memswap_mb" },
   { key = "run.out", flag = "out", env = { "AGENTBOX_OUT" }, default = "trajectories" },
   { key = "run.seed", flag = "seed", env = { "AGENTBOX_SEED" } },
   { key = "run.verifier", flag = "verifier" },

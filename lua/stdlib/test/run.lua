@@ -69,6 +69,7 @@ local function add_tests(prefix, suite, into)
 end
 
 local function load_tests(path)
+  require "agentbox.loader".set_script_dir(path:match "^(.*)/[^/]*$" or ".")
   local env = setmetatable({ arg = { [0] = path } }, { __index = _G })
   tame_luaunit(env)
   local chunk, msg = loadfile(path, "t", env)
