@@ -1,7 +1,7 @@
-"""A llama.cpp server with a small instruct model, in this process. Prints its address; ends when stdin does."""
+"""A llama.cpp server with a small instruct model, in this process. Prints its address and serves until killed."""
 import importlib.util
 import os
-import sys
+import signal
 
 import xllamacpp
 
@@ -57,8 +57,8 @@ def main():
     params.chat_template = TEMPLATE
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
-    sys.stdin.read()
-    os._exit(0)
+    signal.pause()
+    del server
 
 
 main()

@@ -173,6 +173,7 @@ end
 function M.tokens(reply, choice)
   local logprobs = raw_or_nil(choice.logprobs)
   local out, src = raw_or_nil(choice.token_ids), "engine"
+  if not out and logprobs then out = column(logprobs, "content", "id") end -- llama.cpp
   if not out and logprobs then out, src = ids_from_text(logprobs), "token_id_strings" end
   local lp = logprobs and column(logprobs, "content", "logprob") or nil
   if not out and not lp then return nil end
