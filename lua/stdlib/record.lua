@@ -8,8 +8,9 @@
 ---     leaf = rec:message(prompt, { origin = "prompt" })
 ---     c = rec:call { response = response, request = request, leaf = leaf }
 ---     node = rec:message(response.message, { origin = "sampled", call = c })
----     traj = rec:finish { status = "completed", stop = { reason = "final_answer" }, reward = { scored = true, value = 1.0 } }
-local body = require "agentbox.record.body"
+---     traj = rec:finish { status = "completed", stop = { reason = "final_answer" },
+---                         reward = { scored = true, value = 1.0 } }
+local calls = require "agentbox.record.call"
 local check = require "agentbox.record.check"
 local json = require "agentbox.json"
 local line_of = require "agentbox.record.line"
@@ -17,7 +18,6 @@ local plain = require "agentbox.record.plain"
 local secret = require "agentbox.secret"
 local text = require "agentbox.text"
 local time = require "agentbox.sys.time"
-local tokens = require "agentbox.record.tokens"
 local traj = require "agentbox.traj"
 
 local M = { SCHEMA = line_of.SCHEMA }
@@ -50,7 +50,7 @@ function M.new(opts)
   local notes = {}
   local self = setmetatable({
     _opts = opts, _notes = notes, _nodes = {}, _calls = {}, _runs = {}, _logs = {}, _blobs = {},
-    _extra = json.object {}, _modules = nil, _agents = {}, _leaf = {}, _path = {}, _bases = {}, _ids = {}, _steps = {}, _dropped = 0,
+    _extra = json.object {}, _agents = {}, _leaf = {}, _path = {}, _bases = {}, _ids = {}, _steps = {}, _dropped = 0,
     _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
@@ -58,8 +58,9 @@ function M.new(opts)
   return self
 end
 
--- JSON text of a value, fit for the record and free of secrets. Nearly every value is; only one that cannot be encoded, or
--- in which bytes were replaced, is looked at piece by piece. (The encoder raises for what JSON cannot say: hence pcall.)
+-- JSON text of a value, fit for the record and free of secrets. Nearly every value is; only one that cannot be encoded,
+-- or in which bytes were replaced, is looked at piece by piece. (The encoder raises for what JSON cannot say: hence
+-- pcall.)
 function Recorder:_text(value, where)
   local ok, encoded = pcall(json.encode, value)
   if not ok or encoded:find("\u{FFFD}", 1, true) then encoded = json.encode(plain.copy(value, where, self._notes)) end
@@ -114,69 +115,6 @@ function Recorder:message(msg, opts)
   return index
 end
 
-local function usage_of(usage)
-  if not usage then return nil end
-  local out = {}
-  for _, name in ipairs { "prompt", "completion", "total", "cached" } do out[name] = usage[name] end
-  return out
-end
-
-local function times_of(call)
-  if call.t then return json.array(call.t) end
-  local times = (call.response or call.error or {}).times
-  if not times or not times.queued then return nil end
-  local done = times.done or times.first or times.queued
-  return json.array { times.queued, times.first or done, done }
-end
-
--- A step of the weights is pinned by the model's name, as in `fixer@12` or `fixer:step12`.
-local function version_of(name)
-  return tonumber(name and (name:match "@(%d+)$" or name:match ":step(%d+)$"))
-end
-
--- The path to `leaf` as one JSON array. The next call's path mostly goes on from this one's.
-function Recorder:_messages_text(leaf)
-  local known, path, at = self._path, {}, leaf
-  while at and at ~= json.null and at ~= known.leaf do
-    local node = self._nodes[at + 1]
-    table.insert(path, 1, node.m:text())
-    at = node.p
-  end
-  if known.leaf and at == known.leaf then table.insert(path, 1, known.text) end
-  known.leaf = leaf
-  known.text = table.concat(path, ",")
-  return "[" .. known.text .. "]"
-end
-
--- Sampling parameters are one table for all calls of a rollout.
-function Recorder:_sampling(sampling)
-  local known = self._path
-  if known.sampling ~= sampling then
-    known.sampling = sampling
-    known.sampling_text = self:_raw(sampling, "sampling")
-  end
-  return known.sampling_text
-end
-
-function Recorder:_request(call)
-  local source = call.response or call.error or {}
-  if not source.raw_request then return nil end
-  local sent = secret.redact(source.raw_request)
-  if call.leaf then
-    local entry = body.factor(sent, self:_messages_text(call.leaf), self._tools)
-    if entry then return entry end
-  end
-  return body.keep(sent, self._blobs)
-end
-
-function Recorder:_failure(err)
-  local out = {}
-  out.code = err.code
-  out.msg = tostring(err.msg or err)
-  for _, name in ipairs { "http_status", "sys", "body", "tries" } do out[name] = err[name] end
-  return self:_raw(out, "error")
-end
-
 ---@class agentbox.CallOpts
 ---@field response? agentbox.Response
 ---@field error? agentbox.Err         # of a call that failed; one of the two
@@ -192,54 +130,13 @@ end
 ---@param opts agentbox.CallOpts
 ---@return integer call   # 0-based
 function Recorder:call(opts)
-  local response, request = opts.response, opts.request or {}
-  local index, thread = #self._calls, opts.thread or "main"
   local purpose = opts.purpose or "agent"
   if not PURPOSES[purpose] then error("unknown purpose " .. tostring(purpose), 2) end
   local name = opts.agent or self._agent
   self:agent(name)
-  local call = {}
-  call.i = index
-  call.agent = name
-  call.purpose = purpose
-  call.trainable = response ~= nil and (opts.trainable == nil and purpose == "agent" or opts.trainable == true)
-  call.api = "chat"
-  call.session = request.session
-  call.request = self:_request(opts)
-  call.leaf = opts.leaf
-  call.out = json.null
-  call.sampling = self:_sampling(request.sampling)
-  if response then self:_answer(call, response, thread) end
-  call.tries = (response or opts.error or {}).tries
-  call.t = times_of(opts)
-  call.error = opts.error and self:_failure(opts.error)
-  self._calls[index + 1] = call
+  local index = #self._calls
+  self._calls[index + 1] = calls.build(self, opts, { i = index, agent = name, purpose = purpose })
   return index
-end
-
--- What only a call that succeeded has.
-function Recorder:_answer(call, response, thread)
-  call.out = nil
-  if response.raw_response then call.response = body.keep(secret.redact(response.raw_response), self._blobs) end
-  call.response_id = response.response_id
-  call.model = response.served_model
-  local finish = response.finish or {}
-  call.finish = {}
-  call.finish.raw, call.finish.norm = finish.raw or json.null, finish.norm or "other"
-  local packed, base = tokens.pack(response.tokens, call.i, self._bases[thread])
-  call.tokens, self._bases[thread] = packed, base
-  local version = version_of(response.served_model) or version_of(self._opts.model and self._opts.model.name)
-  if version then
-    local segment = {}
-    segment.n = packed and packed.n_out or 0
-    segment.v = version
-    call.versions = json.array { segment }
-  end
-  call.usage = usage_of(response.usage)
-  if response.repaired then call.repaired = true end
-  if response.notes and #response.notes > 0 then
-    call.notes = self:_raw(table.move(response.notes, 1, #response.notes, 1, {}), "notes")
-  end
 end
 
 -- The ordinal of the assistant turn that a tool run belongs to, and that turn's node.

@@ -14,7 +14,9 @@ local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local name = require "agentbox.store.name"
+local os_ = require "agentbox.sys.os"
 local plain = require "agentbox.record.plain"
+local recover = require "agentbox.store.recover"
 local secret = require "agentbox.secret"
 local time = require "agentbox.sys.time"
 
@@ -22,8 +24,6 @@ local M = { safe_name = name.safe }
 
 --- A new segment is begun when the last one has this many bytes.
 M.SEGMENT_BYTES = 1 << 30
-
-local STALE_S = 3600
 
 ---@class agentbox.Store
 ---@field dir string       # the output folder
@@ -46,79 +46,21 @@ local function last_segment(run_dir)
   return last
 end
 
--- The offset after the last whole line of a file: whole means ended by a line feed and with a right sum.
-local function whole_bytes(path, size)
-  local file, msg = io.open(path, "rb")
-  if not file then return nil, err.new("io", msg) end
-  local _ <close> = file
-  local chunk, tail, from = 1 << 20, "", size
-  while from > 0 do
-    local step = math.min(chunk, from)
-    from = from - step
-    file:seek("set", from)
-    tail = file:read(step) .. tail
-    local ends = #tail
-    while ends > 0 and tail:byte(ends) ~= 10 do ends = ends - 1 end
-    local starts = ends - 1
-    while starts > 0 and tail:byte(starts) ~= 10 do starts = starts - 1 end
-    if ends > 0 and (starts > 0 or from == 0) then
-      if frame.check(tail:sub(starts + 1, ends)) ~= false then return from + ends end
-      return from + starts
-    end
-    chunk = chunk * 2
-  end
-  return 0
-end
-
--- Cuts a line that a crash left unfinished; what is cut is kept beside, for people.
-local function cut_torn(path)
-  local stat = fs.stat(path)
-  if not stat or stat.size == 0 then return true end
-  local whole, problem = whole_bytes(path, stat.size)
-  if not whole then return nil, problem end
-  if whole == stat.size then return true end
-  local file <close> = assert(io.open(path, "rb"))
-  file:seek("set", whole)
-  local done, failed = fs.write(path .. ".torn", file:read "a", { mode = 384 })
-  if not done then return nil, failed end
-  local out, cannot = fs.append_open(path)
-  if not out then return nil, cannot end
-  local ok, bad = out:truncate(whole)
-  if ok then ok, bad = out:sync() end
-  out:close()
-  return ok, bad
-end
-
--- Half-written files of an engine that was killed. In the run's folder, which is ours alone, they go at once; in the
--- output folder another process may be writing, so only old ones go.
-local function sweep(dir, older_than_s)
-  for _, entry in ipairs(fs.list(dir) or {}) do
-    local path = dir .. "/" .. entry.name
-    if entry.type == "file" and entry.name:find "%.tmp%.%x%x%x%x%x%x$" then
-      local stat = fs.stat(path)
-      if stat and time.now() - stat.mtime >= older_than_s then fs.remove(path) end
-    end
-  end
-end
-
-local function sweep_all(self)
-  sweep(self.dir, STALE_S)
-  sweep(self.run_dir, 0)
-  for _, entry in ipairs(fs.list(self.run_dir .. "/blobs") or {}) do sweep(self.run_dir .. "/blobs/" .. entry.name, 0) end
-end
-
 local function write_run(self, meta)
   local path = self.run_dir .. "/run.json"
   if fs.stat(path) then return true end
   local notes, doc = {}, json.object {}
-  doc.schema, doc.run = "agentbox.run/1", self.run_id
+  doc.schema = "agentbox.run/1"
+  doc.run = self.run_id
+  doc.engine = os_.version
+  doc.started = time.now()
   for key, value in pairs(plain.copy(meta or {}, "run", notes)) do doc[key] = value end
   return fs.write(path, secret.redact(json.encode(doc, { indent = 2 })) .. "\n", { sync = true })
 end
 
 local function open_segment(self)
   local path = segment_path(self.run_dir, self.segment)
-  local ok, problem = cut_torn(path)
+  local ok, problem = recover.cut_torn(path)
   if not ok then return nil, problem end
   local file, bad = fs.append_open(path)
   if not file then return nil, bad end
@@ -128,7 +70,8 @@ end
 
 --- Opens the store of a run, making or continuing its folder; a torn last line is cut.
 ---
---- Returns nil, err if the folder cannot be written (`denied`, `io`, `full`) or another process writes the same run (`busy`).
+--- Returns nil, err if the folder cannot be written (`denied`, `io`, `full`), or if another process writes the same
+--- run (`busy`).
 ---@async
 ---@nodiscard
 ---@param dir string
@@ -148,7 +91,7 @@ function M.open(dir, opts)
   if not ok then return failed(problem) end
   self._lock, problem = fs.lock(self.run_dir .. "/lock")
   if not self._lock then return failed(problem) end
-  sweep_all(self)
+  recover.sweep(self.dir, self.run_dir)
   ok, problem = write_run(self, opts.meta)
   if not ok then return failed(problem) end
   self.segment, problem = last_segment(self.run_dir)
@@ -258,7 +201,9 @@ function Store:append(t)
   local ok, problem = write_blobs(self, t._from.blobs or {})
   local entry, path
   if ok and self._json then path, problem = write_json(self, t) end
-  if path or ok and not self._json then entry, problem = write_line(self, frame.close(secret.redact(json.encode(t.line)))) end
+  if path or ok and not self._json then
+    entry, problem = write_line(self, frame.close(secret.redact(json.encode(t.line))))
+  end
   if entry then return { run_dir = self.run_dir, segment = entry.segment, offset = entry.offset, json = path } end
   if path then fs.remove(path) end
   return nil, err.wrap(problem, ("cannot record %s into %s"):format(t.id, self.run_dir))

@@ -87,7 +87,8 @@ function M.new(line, from)
   local task = plain_of(line.task) or {}
   local self = {
     line = line, id = line.id, run_id = line.run, task_id = task.id,
-    final_status = value_of(line.final_status), stop_reason = line.stop.reason, failure_class = value_of(line.stop.class),
+    final_status = value_of(line.final_status), stop_reason = line.stop.reason,
+    failure_class = value_of(line.stop.class),
     scored = line.reward.scored, reward = value_of(line.reward.value), status = line.status,
     version_min = value_of(line.policy.version_min), version_max = value_of(line.policy.version_max),
     error = value_of(line.error), _from = from or {},

@@ -2,8 +2,15 @@
 --- chat completion object (OpenAI API specification of 2025); log-probs and token ids stay JSON text, unless
 --- the server broke its reply into lines, which a line of JSON cannot hold.
 local json = require "agentbox.json"
+local tokens = require "agentbox.record.tokens"
 
 local M = {}
+
+-- What openai.types.chat.chat_completion.Choice accepts.
+local FINISH = { stop = true, length = true, tool_calls = true, content_filter = true, function_call = true }
+
+--- What an export says of calls without token ids.
+M.NO_TOKENS = "token ids, which the server did not send for every call"
 
 local AS_TEXT = { raw = { "logprobs", "token_ids", "prompt_token_ids", "prompt_logprobs" } }
 
@@ -64,6 +71,55 @@ function M.of(t, node)
   local response = M.response(t, call)
   local choices = response and response.choices
   return type(choices) == "table" and choices[1] or nil, response
+end
+
+--- The finish reason as openai's types know it; nil when they do not.
+---@param call table
+---@param given? any     # the choice's own
+---@return string?
+function M.finish(call, given)
+  if FINISH[given] then return given end
+  return FINISH[call.finish and call.finish.norm] and call.finish.norm or nil
+end
+
+-- Log-probs in the form that names ids, for a reply that gave the planes another way.
+local function logprobs_of(planes)
+  local content = json.array {}
+  for i, id in ipairs(planes.out) do
+    local entry = json.object {}
+    entry.token = "token_id:" .. id
+    entry.logprob = planes.lp[i]
+    entry.bytes = json.null
+    entry.top_logprobs = json.array {}
+    content[i] = entry
+  end
+  local out = json.object {}
+  out.content = content
+  out.refusal = json.null
+  return out
+end
+
+--- Puts a call's token ids and log-probs on a choice, where the server's own are not there yet.
+---@param t agentbox.Traj
+---@param call table
+---@param out table       # the choice
+---@param response? table
+---@return boolean added   # false: the call has none
+function M.add_tokens(t, call, out, response)
+  if not tokens.is_rl_grade(call) then return false end
+  local planes = tokens.unpack(t.line.calls, call)
+  if not out.logprobs or out.logprobs == json.null then out.logprobs = logprobs_of(planes) end
+  out.prompt_token_ids = out.prompt_token_ids or response and response.prompt_token_ids
+    or json.array(planes.prompt or {})
+  out.token_ids = out.token_ids or json.array(planes.out)
+  return true
+end
+
+--- Whether openai's types know a finish reason.
+---@param reason any
+---@return boolean
+function M.knows(reason)
+  return FINISH[reason] == true
 end
 
 return M

@@ -7,8 +7,8 @@
 --- An unscored rollout is no trajectory, since ART would read it as reward 0: in a group it is an exception.
 local agentbox = require "agentbox.formats.agentbox"
 local choice = require "agentbox.formats._choice"
+local exchanges = require "agentbox.formats._exchanges"
 local json = require "agentbox.json"
-local time = require "agentbox.sys.time"
 local tokens = require "agentbox.record.tokens"
 
 local M = {
@@ -17,14 +17,11 @@ local M = {
   summary = "OpenPipe ART: a trajectory, or groups of them as lines",
   extension = ".json",
   layout = { indent = 2, ascii = true },
-  never = { "times, exit codes and errors of tools", "the verifier's report beyond its capped output", "calls of judges" },
+  never = {
+    "times, exit codes and errors of tools", "the verifier's report beyond its capped output", "calls of judges",
+  },
   options = { form = { "messages", "exchanges" }, tokens = { "any", "require" } },
 }
-
--- What openai.types.chat.chat_completion.Choice accepts.
-local FINISH = { stop = true, length = true, tool_calls = true, content_filter = true, function_call = true }
-local NO_TOKENS = "token ids, which the server did not send for every call"
-local TRAFFIC = { agent = true, subagent = true, compaction = true }
 
 local function scalar(value)
   local kind = type(value)
@@ -80,37 +77,6 @@ local function logs_of(t)
   return out
 end
 
-local function finish_of(call, given)
-  if FINISH[given] then return given end
-  return FINISH[call.finish and call.finish.norm] and call.finish.norm or nil
-end
-
--- Log-probs in the form that names ids, for a reply that gave the planes another way.
-local function logprobs_of(planes)
-  local content = json.array {}
-  for i, id in ipairs(planes.out) do
-    local entry = json.object {}
-    entry.token = "token_id:" .. id
-    entry.logprob = planes.lp[i]
-    entry.bytes = json.null
-    entry.top_logprobs = json.array {}
-    content[i] = entry
-  end
-  local out = json.object {}
-  out.content = content
-  out.refusal = json.null
-  return out
-end
-
-local function add_tokens(t, call, out, response)
-  if not tokens.is_rl_grade(call) then return false end
-  local planes = tokens.unpack(t.line.calls, call)
-  if not out.logprobs or out.logprobs == json.null then out.logprobs = logprobs_of(planes) end
-  out.prompt_token_ids = out.prompt_token_ids or response and response.prompt_token_ids or json.array(planes.prompt or {})
-  out.token_ids = out.token_ids or json.array(planes.out)
-  return true
-end
-
 -- The engine may have had to rewrite ids or arguments to be able to go on; a choice holds what was sampled.
 local function same_calls(a, b)
   local left, right = choice.plain(a.tool_calls) or {}, choice.plain(b.tool_calls) or {}
@@ -125,7 +91,7 @@ end
 local function choice_of(t, step, call, lost)
   local found, response = choice.of(t, step.node)
   local out = json.object {}
-  local finish = finish_of(call, found and found.finish_reason)
+  local finish = choice.finish(call, found and found.finish_reason)
   if not finish then
     lost("training on calls that ended in a way no Choice may say")
     return nil
@@ -138,13 +104,15 @@ local function choice_of(t, step, call, lost)
       if out[key] == nil then out[key] = value end
     end
     if type(found.message) == "table" then message = found.message end
-    if not same_calls(message, step.message) then lost "tool calls as repaired for the history (a choice has what was sampled)" end
+    if not same_calls(message, step.message) then
+      lost "tool calls as repaired for the history (a choice has what was sampled)"
+    end
   else
     lost "responses that were not recorded (their choices are made from the messages)"
   end
   if out.logprobs == nil then out.logprobs = json.null end
   out.message = message
-  if not add_tokens(t, call, out, response) then lost(NO_TOKENS) end
+  if not choice.add_tokens(t, call, out, response) then lost(choice.NO_TOKENS) end
   return out
 end
 
@@ -197,82 +165,6 @@ local function add_messages(t, doc, lost)
   end
 end
 
-local function one_line(text)
-  if text:find("\n", 1, true) then return json.decode(text) end
-  return json.raw(text)
-end
-
-local function request_of(t, call)
-  local text = t:body(call, "request")
-  if text then return one_line(text), true end
-  local out = json.object {}
-  out.model = call.model or t.line.policy.model
-  out.messages = json.array {}
-  for i, step in ipairs(t:path(call.leaf)) do out.messages[i] = step.message end
-  if t.tools then out.tools = t.tools end
-  return out, false
-end
-
-local function made_response(t, call)
-  local node = call.out and call.out ~= json.null and t.line.nodes[call.out + 1]
-  local finish = finish_of(call)
-  if not node or not finish then return nil end
-  local out, item = json.object {}, json.object {}
-  item.index = 0
-  item.finish_reason = finish
-  item.logprobs = json.null
-  item.message = choice.message(node)
-  add_tokens(t, call, item)
-  out.id = call.response_id or ("%s-%d"):format(t.id, call.i)
-  out.object = "chat.completion"
-  out.created = math.floor(call.t and call.t[#call.t] or t.line.started)
-  out.model = call.model or t.line.policy.model
-  out.choices = json.array { item }
-  return out
-end
-
-local function response_of(t, call)
-  local response = choice.response(t, call)
-  local choices = response and response.choices
-  if type(choices) ~= "table" or #choices == 0 then return made_response(t, call), false end
-  for _, item in ipairs(choices) do
-    if not FINISH[item.finish_reason] then return nil, true end
-  end
-  return one_line(t:body(call, "response")), true
-end
-
-local function exchange_of(t, call, lost)
-  local request, sent = request_of(t, call)
-  local response, received = response_of(t, call)
-  if not response then
-    return lost "calls that ended in a way ART does not know"
-  end
-  if not sent or not received then lost "bodies that were not recorded (their exchanges are made from the messages)" end
-  if not tokens.is_rl_grade(call) then lost(NO_TOKENS) end
-  local started = call.t and call.t ~= json.null and call.t or { t.line.started, t.line.started }
-  local out = json.object {}
-  out.request = request
-  out.response = response
-  out.start_time = time.iso(started[1])
-  out.end_time = time.iso(started[#started])
-  return out
-end
-
-local function add_exchanges(t, doc, lost)
-  local list = json.array {}
-  for _, call in ipairs(t.line.calls) do
-    if TRAFFIC[call.purpose] and not choice.plain(call.error) then
-      list[#list + 1] = exchange_of(t, call, lost)
-    end
-  end
-  doc.exchanges = json.object {}
-  doc.exchanges.chat_completions = list
-end
-
-local function name_losses(t, lost)
-  if choice.any(t.line.calls, "error") then lost "calls that failed" end
-end
-
 local function unfit(t, opts)
   if not t.scored then return "unscored, and ART would read it as reward 0" end
   if opts.tokens ~= "require" then return nil end
@@ -297,13 +189,17 @@ function M.convert(t, opts)
   local reason = unfit(t, opts)
   if reason then return nil, losses, reason end
   local doc, native = json.object {}, (agentbox.convert(t))
-  if opts.form == "exchanges" then add_exchanges(t, doc, lost) else add_messages(t, doc, lost) end
+  if opts.form == "exchanges" then
+    doc.exchanges = exchanges.of(t, lost)
+  else
+    add_messages(t, doc, lost)
+  end
   doc.reward = t.reward + 0.0
   if t.version_min then doc.initial_policy_version, doc.final_policy_version = t.version_min, t.version_max end
   doc.metrics = metrics_of(t, native)
   doc.metadata = metadata_of(t, native)
   doc.logs = logs_of(t)
-  name_losses(t, lost)
+  if choice.any(t.line.calls, "error") then lost "calls that failed" end
   return doc, losses
 end
 

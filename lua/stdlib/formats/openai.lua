@@ -1,4 +1,5 @@
---- Rows for supervised fine-tuning: OpenAI's chat messages (API specification of 2025), `{"messages":[...],"tools":[...]}`.
+--- Rows for supervised fine-tuning: `{"messages":[...],"tools":[...]}`, OpenAI's chat messages (API specification of
+--- 2025).
 ---
 --- The row ends with the last assistant message. A null content becomes "" (templates iterate over it) and an empty
 --- `tool_calls` is left out. Arguments of tool calls stay the model's own text, or become objects for templates that
@@ -86,7 +87,9 @@ end
 local function losses_of(t, path, last, found)
   local losses = {}
   if found.reasoning > 0 then losses[#losses + 1] = ("%d characters of reasoning"):format(found.reasoning) end
-  if found.bad > 0 then losses[#losses + 1] = ("%d tool calls whose arguments are no JSON object, kept"):format(found.bad) end
+  if found.bad > 0 then
+    losses[#losses + 1] = ("%d tool calls whose arguments are no JSON object, kept"):format(found.bad)
+  end
   if last < #path then losses[#losses + 1] = "messages after the last assistant message" end
   if #path < #t.line.nodes then losses[#losses + 1] = "branches beside the main thread" end
   return losses

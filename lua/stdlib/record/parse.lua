@@ -9,8 +9,8 @@ local M = {}
 -- Members that hold what others named: left as text, their own keys cannot be taken for ours.
 local FOREIGN = {
   raw = {
-    "m", "tools", "params", "body", "tokens", "task", "metadata", "verify", "tamper", "components", "scorer", "describe",
-    "notes", "sampling", "args", "choice",
+    "m", "tools", "params", "body", "tokens", "task", "metadata", "verify", "tamper", "components", "scorer",
+    "describe", "notes", "sampling", "args", "choice",
   },
 }
 local PLANES = { raw = { "prompt", "out", "lp" } }

@@ -42,8 +42,8 @@ end
 
 --- Checks every trajectory below a path.
 ---
---- Returns nil, err if there is none to check: `notfound`, `io`, `denied`. A damaged line is a problem of the report, and
---- ends it.
+--- Returns nil, err if there is none to check: `notfound`, `io`, `denied`. A damaged line is a problem of the report,
+--- and ends it.
 ---@async
 ---@nodiscard
 ---@param path string

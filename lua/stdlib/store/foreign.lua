@@ -13,7 +13,9 @@ local ENDS = {
   timeout = { "truncated", "wall_timeout" }, max_steps = { "truncated", "max_turns" },
   error = { "failed", "model_error" },
 }
-local STOP_REASONS = { final_answer = "final_answer", max_steps = "max_turns", timeout = "wall_timeout", error = "model_error" }
+local STOP_REASONS = {
+  final_answer = "final_answer", max_steps = "max_turns", timeout = "wall_timeout", error = "model_error",
+}
 
 local function value_of(field)
   if field == json.null then return nil end
@@ -149,7 +151,8 @@ local function line_from(doc)
   line.final_status = doc.final_status
   line.stop = object {
     "reason", STOP_REASONS[metadata.stop_reason] or ends[2],
-    "class", value_of(metadata.failure_class) or (doc.final_status == "error" and "engine" or json.null), "detail", json.null,
+    "class", value_of(metadata.failure_class) or doc.final_status == "error" and "engine" or json.null,
+    "detail", json.null,
   }
   line.reward = reward_of(doc, metadata)
   line.use = object { "rl", false, "sft", line.reward.scored, "why", json.array { "read from AgentBox's JSON" } }

@@ -1,0 +1,177 @@
+--- The writing side of exports: trajectories in, documents or lines out, nothing half written.
+local err = require "agentbox.err"
+local fs = require "agentbox.sys.fs"
+local json = require "agentbox.json"
+local os_ = require "agentbox.sys.os"
+local read = require "agentbox.store.read"
+
+local M = {}
+
+local function encode(format, doc, lines)
+  if lines then return json.encode(doc) .. "\n" end
+  return json.encode(doc, format.layout)
+end
+
+-- Losses as "what (of which, and how often)", in the order first met.
+local function tally(losses, list, t)
+  for _, what in ipairs(list) do
+    local entry = losses[what]
+    if not entry then
+      entry = { what = what, count = 0, first = t.id }
+      losses[what], losses[#losses + 1] = entry, entry
+    end
+    entry.count = entry.count + 1
+  end
+end
+
+--- What one conversion keeps between trajectories.
+---@param format agentbox.Format
+---@param opts table
+---@param options table
+---@return table job
+function M.new_job(format, opts, options)
+  return {
+    format = format, options = options, out = opts.out, groups = {},
+    result = { written = 0, skipped = {}, losses = {}, files = {} },
+  }
+end
+
+local function skip(job, t, reason)
+  table.insert(job.result.skipped, { id = t.id, task_id = t.task_id, reason = reason })
+end
+
+local function group_of(job, t)
+  local key = job.format.group_key(t)
+  local group = job.groups[key]
+  if not group then
+    group = { key = key, docs = {}, exceptions = {} }
+    job.groups[key], job.groups[#job.groups + 1] = group, group
+  end
+  return group
+end
+
+-- Converts one trajectory; a loss under `strict` ends the job.
+local function take(job, t)
+  local doc, losses, reason = job.format.convert(t, job.options)
+  if doc and job.strict and #losses > 0 then
+    local what = table.concat(losses, "; ")
+    job.failed = err.new("badarg", ("format %s cannot carry all of %s: %s"):format(job.format.name, t.id, what))
+    return nil
+  end
+  if job.grouped then
+    local group = group_of(job, t)
+    if doc then table.insert(group.docs, json.raw(json.encode(doc)))
+    elseif job.format.exception then table.insert(group.exceptions, job.format.exception(t, reason)) end
+  end
+  if not doc then return skip(job, t, reason) end
+  tally(job.result.losses, losses, t)
+  job.result.written = job.result.written + 1
+  return doc
+end
+
+-- Feeds every input to `emit` until it fails.
+local function feed(job, inputs, emit)
+  for _, path in ipairs(inputs) do
+    local ok, problem = read.visit(path, function(t)
+      emit(t)
+      return job.failed == nil
+    end)
+    if not ok then return nil, problem end
+    if job.failed then return nil, job.failed end
+  end
+  return true
+end
+
+local function file_name(job, t, taken)
+  local safe = require("agentbox.store.name").safe
+  local stem = ("%s/%s_%s"):format(job.out, safe(t.task_id), safe(t.id:sub(1, 8)))
+  local path, n = stem .. job.format.extension, 1
+  while taken[path] do
+    n = n + 1
+    path = ("%s_%d%s"):format(stem, n, job.format.extension)
+  end
+  taken[path] = true
+  return path
+end
+
+--- One document for each trajectory, in a folder.
+---@async
+---@nodiscard
+---@param job table
+---@param inputs string[]
+---@return boolean? ok
+---@return agentbox.Err? err
+function M.to_folder(job, inputs)
+  local ok, problem = fs.mkdir(job.out, true)
+  if not ok then return nil, problem end
+  local taken = {}
+  return feed(job, inputs, function(t)
+    local doc = take(job, t)
+    if not doc then return end
+    local path = file_name(job, t, taken)
+    local done, bad = fs.write(path, encode(job.format, doc, false))
+    if not done then job.failed = bad end
+    table.insert(job.result.files, path)
+  end)
+end
+
+local function write_lines(job, inputs, file)
+  local function put(doc)
+    local ok, msg = file:write(encode(job.format, doc, true))
+    if not ok then job.failed = job.failed or err.new("io", msg) end
+  end
+  local ok, problem = feed(job, inputs, function(t)
+    local doc = take(job, t)
+    if doc and not job.grouped then put(doc) end
+  end)
+  if not ok then return nil, problem end
+  for _, group in ipairs(job.groups) do put(job.format.join(group.key, group.docs, group.exceptions)) end
+  return not job.failed, job.failed
+end
+
+--- Everything into one file: written beside its name and moved there when it is whole.
+---@async
+---@nodiscard
+---@param job table
+---@param inputs string[]
+---@return boolean? ok
+---@return agentbox.Err? err
+function M.to_lines(job, inputs)
+  local part = ("%s.part-%d"):format(job.out, os_.pid())
+  local file, msg = io.open(part, "wb")
+  if not file then return nil, err.new("io", msg) end
+  local ok, problem = write_lines(job, inputs, file)
+  local closed, cannot = file:close()
+  if ok and not closed then ok, problem = nil, err.new("io", cannot) end
+  if ok then ok, problem = fs.rename(part, job.out) end
+  if not ok then
+    os.remove(part)
+    return nil, problem
+  end
+  table.insert(job.result.files, job.out)
+  return true
+end
+
+--- A single document for a single trajectory.
+---@async
+---@nodiscard
+---@param job table
+---@param inputs string[]
+---@return boolean? ok
+---@return agentbox.Err? err
+function M.to_document(job, inputs)
+  local found = {}
+  local ok, problem = feed(job, inputs, function(t)
+    if #found == 1 then
+      job.failed = err.new("badarg", "more than one trajectory: write into a folder (ending in /) or a .jsonl file")
+    end
+    found[1] = found[1] or t
+  end)
+  if not ok then return nil, problem end
+  local doc = found[1] and take(job, found[1])
+  if not doc then return job.failed == nil, job.failed end
+  table.insert(job.result.files, job.out)
+  return fs.write(job.out, encode(job.format, doc, false))
+end
+
+return M

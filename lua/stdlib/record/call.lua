@@ -1,0 +1,115 @@
+--- One model call as the record holds it: what was sent, what came back, what it cost.
+local body = require "agentbox.record.body"
+local json = require "agentbox.json"
+local secret = require "agentbox.secret"
+local tokens = require "agentbox.record.tokens"
+
+local M = {}
+
+local function usage_of(usage)
+  if not usage then return nil end
+  local out = {}
+  for _, name in ipairs { "prompt", "completion", "total", "cached" } do out[name] = usage[name] end
+  return out
+end
+
+local function times_of(call)
+  if call.t then return json.array(call.t) end
+  local times = (call.response or call.error or {}).times
+  if not times or not times.queued then return nil end
+  local done = times.done or times.first or times.queued
+  return json.array { times.queued, times.first or done, done }
+end
+
+-- A step of the weights is pinned by the model's name, as in `fixer@12` or `fixer:step12`.
+local function version_of(name)
+  return tonumber(name and (name:match "@(%d+)$" or name:match ":step(%d+)$"))
+end
+
+-- The path to `leaf` as one JSON array. The next call's path mostly goes on from this one's.
+local function messages_text(rec, leaf)
+  local known, path, at = rec._path, {}, leaf
+  while at and at ~= json.null and at ~= known.leaf do
+    local node = rec._nodes[at + 1]
+    table.insert(path, 1, node.m:text())
+    at = node.p
+  end
+  if known.leaf and at == known.leaf then table.insert(path, 1, known.text) end
+  known.leaf = leaf
+  known.text = table.concat(path, ",")
+  return "[" .. known.text .. "]"
+end
+
+-- Sampling parameters are one table for all calls of a rollout.
+local function sampling_of(rec, sampling)
+  local known = rec._path
+  if known.sampling ~= sampling then
+    known.sampling = sampling
+    known.sampling_text = rec:_raw(sampling, "sampling")
+  end
+  return known.sampling_text
+end
+
+local function request_of(rec, call)
+  local source = call.response or call.error or {}
+  if not source.raw_request then return nil end
+  local sent = secret.redact(source.raw_request)
+  if call.leaf then
+    local entry = body.factor(sent, messages_text(rec, call.leaf), rec._tools)
+    if entry then return entry end
+  end
+  return body.keep(sent, rec._blobs)
+end
+
+local function failure_of(rec, err)
+  local out = {}
+  out.code = err.code
+  out.msg = tostring(err.msg or err)
+  for _, name in ipairs { "http_status", "sys", "body", "tries" } do out[name] = err[name] end
+  return rec:_raw(out, "error")
+end
+
+-- What only a call that succeeded has.
+local function add_answer(rec, call, response, thread)
+  if response.raw_response then call.response = body.keep(secret.redact(response.raw_response), rec._blobs) end
+  call.response_id = response.response_id
+  call.model = response.served_model
+  local finish = response.finish or {}
+  call.finish = { raw = finish.raw or json.null, norm = finish.norm or "other" }
+  call.tokens, rec._bases[thread] = tokens.pack(response.tokens, call.i, rec._bases[thread])
+  local version = version_of(response.served_model) or version_of(rec._opts.model and rec._opts.model.name)
+  if version then call.versions = { { n = call.tokens and call.tokens.n_out or 0, v = version } } end
+  call.usage = usage_of(response.usage)
+  if response.repaired then call.repaired = true end
+  if response.notes and #response.notes > 0 then
+    call.notes = rec:_raw(table.move(response.notes, 1, #response.notes, 1, {}), "notes")
+  end
+end
+
+--- Completes a call.
+---@param rec agentbox.Recorder
+---@param opts agentbox.CallOpts
+---@param call { i: integer, agent: string, purpose: string }
+---@return table call
+function M.build(rec, opts, call)
+  local response, request = opts.response, opts.request or {}
+  local wanted = opts.trainable
+  if wanted == nil then wanted = call.purpose == "agent" end
+  call.trainable = response ~= nil and wanted
+  call.api = "chat"
+  call.session = request.session
+  call.request = request_of(rec, opts)
+  call.leaf = opts.leaf
+  call.sampling = sampling_of(rec, request.sampling)
+  call.tries = (response or opts.error or {}).tries
+  call.t = times_of(opts)
+  if response then
+    add_answer(rec, call, response, opts.thread or "main")
+  else
+    call.out = json.null
+    call.error = opts.error and failure_of(rec, opts.error)
+  end
+  return call
+end
+
+return M
