@@ -204,8 +204,9 @@ static int run_remove(struct job *job)
 /* remove(path [, recursive]) */
 static int l_remove(lua_State *L)
 {
+    bool recursive = lua_toboolean(L, 2);
     struct job *job = new_job(L, abl_check_path(L, 1), "fs.remove");
-    job->recursive = lua_toboolean(L, 2);
+    job->recursive = recursive;
     job->run = run_remove;
     job->push = push_true;
     return do_job(L, job->recursive);

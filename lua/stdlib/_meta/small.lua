@@ -1,0 +1,77 @@
+---@meta
+
+---@class agentbox.sys.time
+local time = {}
+
+---@return number seconds   # of a clock that never jumps
+function time.monotonic() end
+---@return number seconds   # unix time
+function time.now() end
+---@param t number
+---@return string   # "2026-01-02T03:04:05.000001Z"
+function time.iso(t) end
+---@param t number
+---@return string   # "2026-01-02 03:04:05" in the machine's zone
+function time.local_date(t) end
+
+---@class agentbox.sys.hash
+local hash = {}
+
+---@param bytes string
+---@return string   # 64 digits
+function hash.sha256(bytes) end
+---@return agentbox.Hasher
+function hash.hasher() end
+
+---@class agentbox.sys.rand
+local rand = {}
+
+---@param n integer
+---@return string   # from the kernel
+function rand.bytes(n) end
+---@return string
+function rand.uuid4() end
+---@param seed integer|string
+---@return agentbox.Rand
+function rand.new(seed) end
+
+---@class agentbox.sys.log
+local log = {}
+
+---@param level "debug"|"info"|"warn"|"error"
+---@param text string
+function log.write(level, text) end
+---@param level "debug"|"info"|"warn"|"error"|"off"
+function log.set_level(level) end
+--- The print of every fiber: to the function `log` in its locals, else to standard output.
+---@param ... any
+function log.print(...) end
+
+---@class agentbox.sys.err
+---@field metatable table     # of error values
+---@field codes string[]      # the codes that C knows
+local err = {}
+
+--- What the library knows about modules; sealed.
+---@class agentbox.loader
+local loader = {}
+
+---@return string[]   # names of the library's modules, sorted
+function loader.builtins() end
+---@param name string
+---@return string? text
+function loader.builtin_source(name) end
+--- The shipped module, never an overlay's.
+---@param name string
+---@return any
+function loader.builtin(name) end
+---@return string[]   # folders, the one that wins first
+function loader.overlays() end
+---@param dirs string[]
+function loader.set_overlays(dirs) end
+---@param dir string?   # the folder of the script that runs
+function loader.set_script_dir(dir) end
+---@return { name: string, from: string, sha256: string, api?: integer }[]   # loaded so far, sorted by name
+function loader.modules() end
+
+return { time = time, hash = hash, rand = rand, log = log, err = err, loader = loader }

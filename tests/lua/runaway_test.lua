@@ -1,0 +1,158 @@
+-- What a script that does not end, or does not fit, can do to the others: nothing.
+local async = require "agentbox.async"
+local fiber = require "agentbox.sys.fiber"
+local fs = require "agentbox.fs"
+local lu = require "luaunit"
+
+local M = {}
+
+-- Runs fn in a fiber with a CPU budget while a hundred others do their work; gives fn's error.
+local function beside_others(fn, limits)
+  local finished = 0
+  local bad = fiber.spawn(function()
+    fiber.current():limit(limits or { cpu_s = 0.1 })
+    fn()
+  end)
+  async.scope(function(s)
+    for _ = 1, 100 do
+      s:spawn(function()
+        for _ = 1, 3 do async.sleep(0.001) end
+        finished = finished + 1
+      end)
+    end
+  end)
+  local ok, e = bad:join()
+  lu.assertEquals(finished, 100)
+  lu.assertFalse(ok)
+  return e
+end
+
+function M.test_endless_loops_are_sliced_and_end_at_their_budget()
+  local loops = {
+    function() while true do end end,
+    function() while true do pcall(function() while true do end end) end end,
+    function() for _ in coroutine.wrap(function() while true do end end) do end end,
+    function() while true do pcall(coroutine.wrap(function() while true do end end)) end end,
+    function() while true do coroutine.wrap(function() coroutine.yield() end)() end end,
+    function() while true do async.yield() end end,
+    function() while true do pcall(error, "x") end end,
+  }
+  for i, loop in ipairs(loops) do
+    local e = beside_others(loop)
+    lu.assertEquals({ i, e.code }, { i, "limit" })
+  end
+end
+
+function M.test_budget_covers_children()
+  local e = beside_others(function() async.scope(function() while true do end end) end)
+  lu.assertEquals(e.code, "limit")
+end
+
+function M.test_what_cannot_be_sliced_is_ended()
+  local e = beside_others(function()
+    while true do pcall(table.sort, { 1, 2, 3 }, function() while true do end end) end
+  end, { cpu_s = 1000 })
+  lu.assertEquals(e.code, "limit")
+  lu.assertStrContains(e.msg, "cannot be interrupted")
+end
+
+function M.test_memory_hog_fails_alone()
+  local e = beside_others(function()
+    local hoard = {}
+    while true do hoard[#hoard + 1] = ("x"):rep(10000) .. #hoard end
+  end, { memory_bytes = 32 << 20 })
+  lu.assertEquals(e.code, "nomem")
+  e = beside_others(function() return ("x"):rep(1 << 30) end, { memory_bytes = 32 << 20 })
+  lu.assertEquals(e.code, "nomem")
+end
+
+function M.test_memory_comes_back()
+  local f = fiber.spawn(function()
+    fiber.current():limit { memory_bytes = 32 << 20 }
+    for _ = 1, 20 do
+      local ok, msg = pcall(string.rep, "x", 64 << 20)
+      assert(not ok and msg == "not enough memory")
+    end
+    local fine = ("x"):rep(8 << 20)
+    return #fine
+  end)
+  lu.assertEquals({ f:join() }, { true, 8 << 20 })
+end
+
+function M.test_a_busy_fiber_can_be_cancelled()
+  local closed = false
+  local f = fiber.spawn(function()
+    local guard <close> = setmetatable({}, { __close = function() closed = true end }) -- luacheck: ignore guard
+    while true do end
+  end)
+  for _ = 1, 3 do async.yield() end
+  f:cancel()
+  local ok, e = f:join()
+  lu.assertFalse(ok)
+  lu.assertEquals(e.code, "cancelled")
+  lu.assertTrue(closed)
+end
+
+function M.test_sethook_is_refused()
+  lu.assertErrorMsgContains("not available", debug.sethook, print, "c")
+end
+
+-- ---- whole processes ----
+
+-- Runs a script in an engine of its own; gives its exit status and what it printed.
+local function run(text, signals)
+  local dir <close> = setmetatable({ assert(fs.tmpdir "agentbox-run-") }, { __close = function(self)
+    fs.remove(self[1], true)
+  end })
+  local base = dir[1]
+  assert(fs.write(base .. "/s.lua", text))
+  assert(os.execute(("(cd %s; %s script s.lua >out 2>&1 & echo $! >pid; wait $!; echo $? >rc) &")
+    :format(base, assert(fs.readlink "/proc/self/exe"))))
+  for _, signal in ipairs(signals or {}) do
+    while not (fs.read(base .. "/out") or ""):find(signal.after, 1, true) do async.sleep(0.005) end
+    os.execute(("kill -%s $(cat %s/pid)"):format(signal.name, base))
+  end
+  while (fs.read(base .. "/rc") or "") == "" do async.sleep(0.005) end
+  return tonumber(fs.read(base .. "/rc")), fs.read(base .. "/out")
+end
+
+local unwinding = [[
+local async = require "agentbox".async
+local guard <close> = setmetatable({}, { __close = function() async.sleep(0.001) print "unwound" end })
+]]
+
+function M.test_os_exit_unwinds_from_any_fiber()
+  local rc, out = run(unwinding .. "async.scope(function(s) s:spawn(function() os.exit(5) end) async.sleep(1000) end)")
+  lu.assertEquals({ rc, out }, { 5, "unwound\n" })
+end
+
+function M.test_interrupt_unwinds_with_130()
+  for _, name in ipairs { "INT", "TERM" } do
+    local rc, out = run(unwinding .. "print 'ready' async.sleep(1000)", { { after = "ready", name = name } })
+    lu.assertEquals(rc, 130)
+    lu.assertStrContains(out, "unwound")
+  end
+end
+
+function M.test_second_interrupt_ends_at_once()
+  local rc, out = run([[
+local async = require "agentbox".async
+local guard <close> = setmetatable({}, { __close = function() print "closing" async.sleep(1000) print "no" end })
+print "ready"
+async.sleep(1000)]], { { after = "ready", name = "INT" }, { after = "closing", name = "INT" } })
+  lu.assertEquals({ rc, out }, { 130, "ready\nclosing\n" })
+end
+
+function M.test_deadlock_is_an_error_not_a_hang()
+  local rc, out = run 'require "agentbox.sys.fiber".park()'
+  lu.assertEquals(rc, 1)
+  lu.assertStrContains(out, "deadlock")
+end
+
+function M.test_a_c_call_that_lasts_is_named_and_ends_the_engine()
+  local rc, out = run "local t = {}\ntable.move(t, 1, math.maxinteger - 1, 1)"
+  lu.assertEquals(rc, 70)
+  lu.assertStrContains(out, "s.lua:2:")
+end
+
+return M
