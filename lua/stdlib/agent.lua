@@ -22,7 +22,10 @@ local GRACE_S = 1
 ---@field rand table                    # seeded per rollout
 ---@field log table                     # log.info, log.warn: into the record
 ---@field workspace string
----@field user? string|integer          # whom tools run as in the sandbox
+---@field workdir string                 # where commands run
+---@field user? string|integer           # whom tools run as in the sandbox
+---@field one_by_one boolean             # calls of one turn never overlap
+---@field keep_thinking boolean          # reasoning goes back to the server with the history
 ---@field session string                # the same in every request of this rollout
 ---@field sampling? table
 ---@field spent { model_s: number, tool_s: number }
@@ -97,9 +100,19 @@ local function for_history(message)
   return copy or message
 end
 
+local THINKING = { "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "thinking" }
+
+local function without_thinking(message)
+  local clean = json.object {}
+  for key, value in pairs(message) do clean[key] = value end
+  for _, key in ipairs(THINKING) do clean[key] = nil end
+  return clean
+end
+
 --- What of a reply goes back to the server; parse_error and raw_arguments are ours.
-local function wire_message(message)
+local function wire_message(message, keep_thinking)
   message = for_history(message)
+  if keep_thinking == false then message = without_thinking(message) end
   for _, call in ipairs(message.tool_calls or {}) do
     if call.parse_error or call.raw_arguments then
       local clean = json.object {}
@@ -134,7 +147,7 @@ function Ctx:ask()
   end
   self.budget:spend(response.usage, response.message)
   local call = self.rec:call { response = response, request = request, leaf = self.leaf }
-  self:say(wire_message(response.message), "sampled", call)
+  self:say(wire_message(response.message, self.keep_thinking), "sampled", call)
   return response
 end
 

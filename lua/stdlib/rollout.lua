@@ -78,7 +78,9 @@ end
 function Rollout:_boot()
   local plan = self.plan
   local problem
-  self.stage, problem = stage.open(plan.task, plan.spec, { workspace = plan.spec.workspace, user = plan.spec.user })
+  self.stage, problem = stage.open(plan.task, plan.spec, {
+    workspace = plan.spec.workspace, workdir = plan.workdir, user = plan.spec.user,
+  })
   if not self.stage then
     self.failure_kind = "seed"
     return nil, problem
@@ -89,12 +91,12 @@ end
 
 function Rollout:_new_ctx()
   local plan = self.plan
-  local sampling = plan.sampling
   self.budget = budget.new(plan.limits)
   local ctx = agent.ctx {
     task = plan.task, sandbox = self.sandbox, model = plan.model, tools = plan.tools, budget = self.budget,
-    rand = rand.new(plans.seed_of(plan)), rec = self.rec, workspace = plan.spec.workspace, user = plan.spec.user,
-    session = plan.id, sampling = sampling, run_id = plan.run_id, seed = plan.seed,
+    rand = rand.new(plans.seed_of(plan)), rec = self.rec, workspace = plan.spec.workspace, workdir = plan.workdir, user = plan.spec.user,
+    one_by_one = plan.config.parallel_tool_calls == false, keep_thinking = plan.config.include_thinking ~= false,
+    session = plan.id, sampling = plan.sampling, run_id = plan.run_id, seed = plan.seed,
     pause = function() self:_pause() end,
   }
   for _, message in ipairs(plan.prompt) do ctx:say(message, "prompt") end

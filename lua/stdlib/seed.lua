@@ -36,9 +36,9 @@ local function failure(command, out, timeout_s)
   return err.new("task", ("setup command failed (%s): %s: %s"):format(how, command, said(out)))
 end
 
-local function run_setup(sb, task, workspace)
+local function run_setup(sb, task, workdir)
   for _, command in ipairs(task.setup_commands) do
-    local out, problem = sb:exec(command, { timeout_s = M.SETUP_TIMEOUT_S, cwd = workspace })
+    local out, problem = sb:exec(command, { timeout_s = M.SETUP_TIMEOUT_S, cwd = workdir })
     if not out then return nil, err.wrap(problem, "setup command " .. command) end
     if out.timed_out or out.exit_code ~= 0 then return nil, failure(command, out, M.SETUP_TIMEOUT_S) end
   end
@@ -54,20 +54,30 @@ local function check_health(sb)
   return true
 end
 
+--- The workspace is the agent's: a user of its own could otherwise not even make a file in it.
+local function give_away(sb, workspace, owner)
+  local out, problem = sb:exec({ "/bin/chown", "-R", "--", tostring(owner), workspace }, { user = 0, timeout_s = 60 })
+  if not out then return nil, problem end
+  if out.exit_code ~= 0 then return nil, err.new("task", "sandbox.user: " .. said(out)) end
+  return true
+end
+
 --- Seeds a sandbox. A failure of a setup command has code `task`: it is not the policy's doing, and the rollout is unscored.
 ---@async
 ---@param sb agentbox.Sandbox
 ---@param task agentbox.Task
----@param workspace string
----@param owner? integer|string
+---@param opts { workspace: string, workdir: string, owner?: integer|string }
 ---@return true?
 ---@return agentbox.Err?
-function M.run(sb, task, workspace, owner)
-  local ok, problem = M.write_files(sb, workspace, task.files, owner)
+function M.run(sb, task, opts)
+  local ok, problem = M.write_files(sb, opts.workspace, task.files, opts.owner)
   if not ok then return nil, problem end
-  ok, problem = run_setup(sb, task, workspace)
-  if not ok then return nil, problem end
-  return check_health(sb)
+  if opts.owner ~= nil then
+    ok, problem = give_away(sb, opts.workspace, opts.owner)
+    if not ok then return nil, problem end
+  end
+  if #task.setup_commands == 0 then return check_health(sb) end
+  return run_setup(sb, task, opts.workdir)
 end
 
 return M

@@ -15,6 +15,7 @@ local M = {}
 ---@class agentbox.Stage
 ---@field task agentbox.Task
 ---@field workspace string
+---@field workdir string
 ---@field layer? any
 ---@field boot_s number
 ---@field seed_s number
@@ -37,7 +38,7 @@ local function seeded(self)
   self.boot_s = self.boot_s + time.monotonic() - began
   began = time.monotonic()
   local ok
-  ok, problem = seed.run(sb, self.task, self.workspace, self.user)
+  ok, problem = seed.run(sb, self.task, { workspace = self.workspace, workdir = self.workdir, owner = self.user })
   self.seed_s = self.seed_s + time.monotonic() - began
   if ok then return sb end
   sb:close()
@@ -48,12 +49,13 @@ end
 ---@async
 ---@param task agentbox.Task
 ---@param spec table               # for sandbox.create
----@param opts { workspace: string, user?: string|integer }
+---@param opts { workspace: string, workdir: string, user?: string|integer }
 ---@return agentbox.Stage? stage
 ---@return agentbox.Err? err       # code `task` when a setup command failed
 function M.open(task, spec, opts)
   local self = setmetatable({
-    task = task, spec = spec, workspace = opts.workspace, user = opts.user, boot_s = 0, seed_s = 0,
+    task = task, spec = spec, workspace = opts.workspace, workdir = opts.workdir, user = opts.user,
+    boot_s = 0, seed_s = 0,
   }, Stage)
   local sb, problem = seeded(self)
   if not sb then return nil, problem end

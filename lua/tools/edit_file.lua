@@ -1,4 +1,5 @@
 --- edit_file: replaces the one place where a text occurs.
+local access = require "agentbox.tool.access"
 local jail = require "agentbox.jail"
 local path_text = require "agentbox.tool.path_text"
 
@@ -31,11 +32,13 @@ return require("agentbox.tool").define {
   run = function(ctx, args)
     local path, reason = jail.resolve(args.path, ctx.workspace)
     if not path then return nil, reason end
-    local st, problem = ctx.sandbox:stat(path, { user = ctx.user })
+    local allowed, refusal = access.check(ctx, path, "write")
+    if not allowed then return nil, path_text.problem(refusal, args.path, "file") end
+    local st, problem = ctx.sandbox:stat(path)
     if not st then return nil, path_text.problem(problem, args.path, "file") end
     if st.type ~= "file" then return nil, path_text.not_a_file(st.type, args.path) end
     local bytes
-    bytes, problem = ctx.sandbox:read(path, { max_bytes = MAX_BYTES, user = ctx.user })
+    bytes, problem = ctx.sandbox:read(path, { max_bytes = MAX_BYTES })
     if not bytes then return nil, path_text.problem(problem, args.path, "file") end
     if not utf8.len(bytes) or bytes:find("\0", 1, true) then
       return nil, ("%s is not a text file"):format(path_text.quote(args.path))
@@ -44,7 +47,7 @@ return require("agentbox.tool").define {
     new, reason = replaced(bytes, args)
     if not new then return nil, reason end
     local ok
-    ok, problem = ctx.sandbox:write(path, new, { mode = st.mode & 511, user = ctx.user })
+    ok, problem = ctx.sandbox:write(path, new)
     if not ok then return nil, path_text.problem(problem, args.path, "file") end
     return "Edited " .. args.path
   end,

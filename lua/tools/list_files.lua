@@ -1,4 +1,5 @@
 --- list_files: what a workspace folder holds.
+local access = require "agentbox.tool.access"
 local jail = require "agentbox.jail"
 local path_text = require "agentbox.tool.path_text"
 
@@ -18,7 +19,9 @@ return require("agentbox.tool").define {
   run = function(ctx, args)
     local path, reason = jail.resolve(args.path, ctx.workspace)
     if not path then return nil, reason end
-    local entries, problem = ctx.sandbox:list(path, { recursive = args.recursive, user = ctx.user })
+    local allowed, refusal = access.check(ctx, path, "read")
+    if not allowed then return nil, path_text.problem(refusal, args.path, "folder") end
+    local entries, problem = ctx.sandbox:list(path, { recursive = args.recursive })
     if not entries then return nil, path_text.problem(problem, args.path, "folder") end
     local lines = {}
     for i, entry in ipairs(entries) do lines[i] = one_line(entry.name) end

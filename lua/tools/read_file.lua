@@ -1,4 +1,5 @@
 --- read_file: a whole file as text.
+local access = require "agentbox.tool.access"
 local jail = require "agentbox.jail"
 local path_text = require "agentbox.tool.path_text"
 local text = require "agentbox.text"
@@ -15,11 +16,13 @@ return require("agentbox.tool").define {
   run = function(ctx, args)
     local path, reason = jail.resolve(args.path, ctx.workspace)
     if not path then return nil, reason end
-    local st, problem = ctx.sandbox:stat(path, { user = ctx.user })
+    local allowed, refusal = access.check(ctx, path, "read")
+    if not allowed then return nil, path_text.problem(refusal, args.path, "file") end
+    local st, problem = ctx.sandbox:stat(path)
     if not st then return nil, path_text.problem(problem, args.path, "file") end
     if st.type ~= "file" then return nil, path_text.not_a_file(st.type, args.path) end
     local bytes
-    bytes, problem = ctx.sandbox:read(path, { max_bytes = MAX_BYTES, truncate = true, user = ctx.user })
+    bytes, problem = ctx.sandbox:read(path, { max_bytes = MAX_BYTES, truncate = true })
     if not bytes then return nil, path_text.problem(problem, args.path, "file") end
     local said = text.scrub(bytes)
     local cut = utf8.len(said) - MAX_CODE_POINTS + math.max(0, st.size - #bytes)

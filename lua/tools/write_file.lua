@@ -1,4 +1,5 @@
 --- write_file: creates or overwrites a file; parent folders are made.
+local access = require "agentbox.tool.access"
 local jail = require "agentbox.jail"
 local path_text = require "agentbox.tool.path_text"
 
@@ -10,7 +11,9 @@ return require("agentbox.tool").define {
   run = function(ctx, args)
     local path, reason = jail.resolve(args.path, ctx.workspace)
     if not path then return nil, reason end
-    local ok, problem = ctx.sandbox:write(path, args.content, { user = ctx.user })
+    local allowed, refusal = access.check(ctx, path, "write")
+    if not allowed then return nil, path_text.problem(refusal, args.path, "file") end
+    local ok, problem = ctx.sandbox:write(path, args.content)
     if not ok then return nil, path_text.problem(problem, args.path, "file") end
     return ("Wrote %d chars to %s"):format(utf8.len(args.content) or #args.content, args.path)
   end,

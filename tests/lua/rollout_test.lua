@@ -258,6 +258,15 @@ function M.test_a_tool_file_replaces_a_builtin()
   assert(fs.remove(dir, true))
 end
 
+function M.test_a_user_of_its_own()
+  local t = run({ files = { a = "x" }, verifier = { type = "pytest", path = "test_it.py" }, hidden = { ["test_it.py"] =
+    "import os\ndef test_it():\n    assert os.getuid() == 1000 and open('b').read() == 'x'\n" } },
+    { sh "id -u; cp a b; rm a", "ok" }, { sandbox = { user = 1000 } })
+  if t.line.error ~= require("agentbox.json").null and t.line.error:find "only root exists" then test.skip(t.line.error) end
+  lu.assertEquals(t.messages[4].content, "exit_code=0\n--- stdout ---\n1000\n")
+  lu.assertEquals(t.final_status, "success", t.verify and t.verify.stdout)
+end
+
 function M.test_odd_task_ids()
   for _, id in ipairs { "-rf", "--help me", "a/b c é", ("x"):rep(500) } do
     local t = run({ task_id = id, description = "--help " .. id, verifier = { command = "true" } }, { "ok" })

@@ -141,6 +141,25 @@ function M.test_out_of_memory_is_said()
   lu.assertStrContains(use("run_command", { command = "echo alive" }), "alive")
 end
 
+function M.test_file_tools_act_as_the_agents_user()
+  sh "echo flag > flag; chmod 400 flag; echo own > own; chown 1000 own; mkdir closed; chmod 700 closed; chmod 755 ."
+  local probe, problem = sb:exec("true", { user = 1000 })
+  if not probe then test.skip("only root in this sandbox: " .. problem.msg) end
+  local ctx = { sandbox = sb, workspace = "/workspace", user = 1000, time_left = function() return 30 end }
+  local function as_user(name, args)
+    local call = { id = "c", type = "function", ["function"] = { name = name, arguments = json.encode(args) } }
+    return assert(tool.select {}):run(ctx, { call }, 60)[1].text
+  end
+  lu.assertEquals(as_user("read_file", { path = "flag" }), "ERROR: read_file failed: permission denied: flag")
+  lu.assertStrContains(as_user("edit_file", { path = "flag", old_string = "flag", new_string = "x" }), "permission denied: flag")
+  lu.assertStrContains(as_user("write_file", { path = "new", content = "x" }), "permission denied: new")
+  lu.assertStrContains(as_user("list_files", { path = "closed" }), "permission denied: closed")
+  lu.assertStrContains(as_user("run_command", { command = "cat flag" }), "exit_code=1")
+  lu.assertEquals(as_user("read_file", { path = "own" }), "own\n")
+  lu.assertEquals(as_user("edit_file", { path = "own", old_string = "own", new_string = "mine" }), "Edited own")
+  lu.assertEquals(sh "cat own; stat -c %u own", "mine\n1000\n")
+end
+
 function M.test_run_tests()
   use("write_file", { path = "test_x.py", content = "def test_a(): assert 1\n" })
   local text = use "run_tests"

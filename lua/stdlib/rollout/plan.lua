@@ -125,10 +125,12 @@ local function sandbox_spec(opts, the_task, run_id)
   }
   limits.network_disabled = nil
   spec.limits = limits
+  local workdir = given.working_dir or spec.workspace
   if spec.workspace:sub(1, 1) ~= "/" or spec.workspace == "/" then
     return bad("sandbox.workspace: must be an absolute path below /: " .. spec.workspace)
   end
-  return spec
+  if workdir:sub(1, 1) ~= "/" then return bad("sandbox.working_dir: must be an absolute path: " .. workdir) end
+  return spec, nil, workdir
 end
 
 ---@class agentbox.Plan
@@ -143,6 +145,7 @@ end
 ---@field verifier_name string
 ---@field verifier_limits? table
 ---@field spec table
+---@field workdir string         # where commands run, the workspace unless told otherwise
 ---@field prompt agentbox.Message[]
 ---@field config table
 ---@field limits table
@@ -170,7 +173,7 @@ local function complete(plan, opts)
   if not plan.tools then return nil, problem end
   plan.verifier, problem, plan.verifier_name, plan.verifier_limits = verify.resolve(opts.verifier, the_task.verifier)
   if not plan.verifier then return nil, problem end
-  plan.spec, problem = sandbox_spec(opts, the_task, plan.run_id)
+  plan.spec, problem, plan.workdir = sandbox_spec(opts, the_task, plan.run_id)
   if not plan.spec then return nil, problem end
   plan.prompt, problem = prompt.build {
     task = the_task, workspace = plan.spec.workspace, system_prompt = config.system_prompt,

@@ -74,7 +74,7 @@ function M.run(ctx, command, timeout_s)
   if timeout_s ~= timeout_s or timeout_s <= 0 then return nil, "timeout_s must be more than 0" end
   local limit_s = math.min(timeout_s, ctx:time_left())
   local out, problem = ctx.sandbox:exec(command, {
-    timeout_s = limit_s, cwd = ctx.workspace, user = ctx.user, max_output_bytes = MAX_BYTES,
+    timeout_s = limit_s, cwd = ctx.workdir or ctx.workspace, user = ctx.user, max_output_bytes = MAX_BYTES,
   })
   if not out then return nil, err.infra(problem) and problem or problem.msg end
   local said, facts = M.format(out, limit_s)

@@ -221,7 +221,7 @@ function Set:run(ctx, calls, limit_s)
   end
   while at <= #calls do
     local last = at
-    if is_independent(self, calls[at]) then
+    if not ctx.one_by_one and is_independent(self, calls[at]) then
       while calls[last + 1] and is_independent(self, calls[last + 1]) do last = last + 1 end
     end
     if last == at then

@@ -34,7 +34,7 @@ function M.run(ev)
     return nil, err.new("task", ('verifier.command: is missing (verifier.type is "%s")'):format(spec.type))
   end
   local out, problem = ev.sandbox:exec(command, {
-    timeout_s = spec.timeout_s, cwd = ev.workspace, user = ev.user, max_output_bytes = M.MAX_OUTPUT,
+    timeout_s = spec.timeout_s, cwd = ev.workdir, user = ev.user, max_output_bytes = M.MAX_OUTPUT,
   })
   if not out then return nil, problem end
   local facts = M.facts(out, command)

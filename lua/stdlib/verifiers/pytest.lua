@@ -92,7 +92,8 @@ end
 local function run_pytest(sb, ev, call, opts)
   local nonce, key = hex(rand.bytes(16)), rand.bytes(32)
   local scratch = "/tmp/agentbox-" .. nonce
-  local ok, problem = sb:write(scratch .. "/none.ini", "[pytest]\n", { mode = 420 })
+  local ok, problem = sb:mkdir(scratch, { mode = 511 }) -- 0777: the tests may run as a user of their own
+  if ok then ok, problem = sb:write(scratch .. "/none.ini", "[pytest]\n", { mode = 420 }) end
   if not ok then return nil, problem end
   local out
   out, problem = sb:exec({ call.python, "-I", "-c", program.SOURCE }, {

@@ -18,6 +18,7 @@ local M = {}
 ---@field task agentbox.Task
 ---@field spec table                 # the verifier's part of the task
 ---@field workspace string
+---@field workdir string
 ---@field user? string|integer
 ---@field sandbox agentbox.Sandbox
 ---@field before agentbox.Sandbox
@@ -47,7 +48,8 @@ local known = {}
 ---@return agentbox.Evidence
 function M.new(opts)
   return setmetatable({
-    task = opts.task, spec = opts.spec, workspace = opts.stage.workspace, user = opts.user, traj = opts.traj,
+    task = opts.task, spec = opts.spec, workspace = opts.stage.workspace, workdir = opts.stage.workdir,
+    user = opts.user, traj = opts.traj,
     data = opts.task.data, params = opts.spec.params or opts.task.params, tamper = opts.tamper,
     _stage = opts.stage, _remains = opts.remains, _open = {},
   }, Evidence)
