@@ -1,9 +1,9 @@
 /* kill.c - which processes belong to a command, and their end.
  *
  * A process belongs to the command whose leader is its nearest ancestor, else to the one whose
- * session it is in. What has left both (a daemon: its parent is pid 1, its session its own) belongs to
- * the command that is being killed if it was born after it. So a server that an earlier command left
- * behind survives, and nothing that this command started does. With several commands at once, a
+ * session it is in. What has left both (a daemon: its parent is pid 1, its session its own) belongs,
+ * with its children, to the command that is being killed if it was born after it. So a server that an
+ * earlier command left behind survives, and nothing that this command started does. With several commands at once, a
  * daemon born meanwhile may belong to another one: it dies too, rather than that one escapes.
  */
 #include <dirent.h>
@@ -105,15 +105,18 @@ static bool born_after(const struct process *x, const struct command *c)
 
 static bool belongs(const struct pid1 *p, const struct process *x, const struct command *c)
 {
-    const struct process *up = x;
-    for (int i = 0; up && i < CLIMB_MAX; i++) {
-        const struct command *leader = led_by(p, up->pid);
+    const struct process *top = x;
+    for (int i = 0; i < CLIMB_MAX; i++) {
+        const struct command *leader = led_by(p, top->pid);
+        const struct process *up = top->parent > 1 ? find(top->parent) : NULL;
         if (leader)
             return leader == c;
-        up = up->parent > 1 ? find(up->parent) : NULL;
+        if (!up)
+            break;
+        top = up;
     }
-    const struct command *session = led_by(p, x->session);
-    return session ? session == c : born_after(x, c);
+    const struct command *session = led_by(p, top->session);
+    return session ? session == c : born_after(top, c);
 }
 
 void ab_command_kill(struct pid1 *p, struct command *c)

@@ -53,7 +53,8 @@ static void deny_sockets(scmp_filter_ctx ctx)
         must(seccomp_rule_add(ctx, refuse, call, 1, SCMP_A0_32(SCMP_CMP_EQ, (uint32_t)families_below[i])),
              "socket family");
     must(seccomp_rule_add(ctx, refuse, call, 1, SCMP_A0_32(SCMP_CMP_GT, AF_NETLINK)), "socket");
-    must(seccomp_rule_add(ctx, DENY, call, 2, SCMP_A0_32(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2_32(SCMP_CMP_NE, 0)),
+    /* "No such protocol" and not "no permission": libaudit, and with it su, goes on without it. */
+    must(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), call, 2, SCMP_A0_32(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2_32(SCMP_CMP_NE, 0)),
          "netlink protocol");
 }
 

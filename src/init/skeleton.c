@@ -17,6 +17,10 @@
 #define COPY_TOTAL_MAX (12 << 20)
 #define COPY_DEPTH_MAX 6
 
+/* Root inside may become anybody inside; nobody else may become anybody: no_new_privs. */
+#define PAM_PERMIT "auth sufficient pam_rootok.so\nauth required pam_deny.so\n" \
+                   "account required pam_permit.so\nsession required pam_permit.so\npassword required pam_deny.so\n"
+
 struct copy {
     size_t total;
 };
@@ -30,17 +34,17 @@ static const struct {
     {"root", 0700},         {"home", 0755},     {"home/user", 0755}, {"workspace", 0755},
     {"mnt", 0755},          {"opt", 0755},      {"srv", 0755},      {"var", 0755},
     {"var/tmp", 01777},     {"var/cache", 0755}, {"var/lib", 0755}, {"var/log", 0755},
-    {"var/spool", 0755},    {"etc/ssl", 0755},
+    {"var/spool", 0755},    {"etc/ssl", 0755},  {"etc/pam.d", 0755},
 };
 
 static const char *const copied[] = {
     "alternatives", "ca-certificates.conf", "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs",
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone", "os-release",
     "lsb-release", "debian_version", "protocols", "services", "networks", "rpc", "mime.types",
-    "magic", "host.conf", "gai.conf", "inputrc", "bash.bashrc", "profile", "login.defs", "pam.d",
+    "magic", "host.conf", "gai.conf", "inputrc", "bash.bashrc", "profile", "login.defs",
     "shells", "terminfo", "fonts", "perl", "python3", "python3.9", "python3.10", "python3.11",
     "python3.12", "python3.13", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
-    "locale.alias", "security/limits.conf", "nanorc", "debuginfod", "gdb", "R", "ImageMagick-6",
+    "locale.alias", "nanorc", "debuginfod", "gdb", "R", "ImageMagick-6",
 };
 
 static const struct {
@@ -60,7 +64,12 @@ static const struct {
     {"etc/group", 0644,
      "root:x:0:\ndaemon:x:1:\nbin:x:2:\nsys:x:3:\nadm:x:4:\ntty:x:5:\ndisk:x:6:\nmail:x:8:\n"
      "utmp:x:43:\nwww-data:x:33:\nstaff:x:50:\nusers:x:100:\nuser:x:1000:\nnogroup:x:65534:\n"},
-    {"etc/shadow", 0600, "root:*:19000:0:99999:7:::\nuser:*:19000:0:99999:7:::\n"},
+    {"etc/shadow", 0600, "root:*:19000:0:99999:7:::\nuser:*:19000:0:99999:7:::\nnobody:*:19000:0:99999:7:::\n"},
+    {"etc/pam.d/other", 0644, PAM_PERMIT},
+    {"etc/pam.d/su", 0644, PAM_PERMIT},
+    {"etc/pam.d/su-l", 0644, PAM_PERMIT},
+    {"etc/pam.d/runuser", 0644, PAM_PERMIT},
+    {"etc/pam.d/runuser-l", 0644, PAM_PERMIT},
     {"etc/hosts", 0644, "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n"},
     {"etc/hostname", 0644, "sandbox\n"},
     {"etc/nsswitch.conf", 0644,

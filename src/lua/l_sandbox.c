@@ -288,9 +288,12 @@ static int l_gc(lua_State *L)
 {
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
     close_plain(s);
-    if (s->sb)
-        ab_op_unref(ab_life_close(abl_loop(L), s->sb, false));
-    s->sb = NULL;
+    if (s->sb) {
+        struct ab_op *op = ab_life_close(abl_loop(L), s->sb, false);
+        s->sb = NULL;
+        ab_op_cancel(op); /* nobody waits; the loop finishes it */
+        ab_op_unref(op);
+    }
     return 0;
 }
 

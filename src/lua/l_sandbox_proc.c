@@ -200,6 +200,14 @@ static void push_end(lua_State *L, const struct ab_proc_result *r)
     set_number(L, "duration_s", (double)r->wall_us / 1e6);
 }
 
+/* The child says why itself, unless there never was one: too many processes, no memory. */
+static void explain_no_exec(struct ab_proc *p, int errnum)
+{
+    char line[200];
+    snprintf(line, sizeof line, "agentbox: cannot start the command: %s\n", strerror(errnum));
+    ab_buf_put(&ab_proc_stream(p, true)->buf, line, strlen(line));
+}
+
 int abl_push_outcome(lua_State *L, struct ab_proc *p, bool oom, const char *op)
 {
     const struct ab_proc_result *r = ab_proc_result(p);
@@ -210,6 +218,8 @@ int abl_push_outcome(lua_State *L, struct ab_proc *p, bool oom, const char *op)
     }
     bool truncated = ab_proc_stream(p, false)->dropped || ab_proc_stream(p, true)->dropped;
     lua_createtable(L, 0, 12);
+    if (r->no_exec && ab_proc_stream(p, true)->buf.len == 0)
+        explain_no_exec(p, r->errnum);
     push_stream(L, p, false, "stdout", "stdout_dropped");
     push_stream(L, p, true, "stderr", "stderr_dropped");
     lua_pushboolean(L, truncated);

@@ -9,16 +9,14 @@
 #include <unistd.h>
 
 #include "base/wire.h"
-#include "rt/op.h"
 
-/* The far side of the control socket, until the group's leader has ended. An operation without a
- * waiter, so that a loop that ends finds it. */
+/* The far side of the control socket, until the group's leader has ended: it frees itself then. A
+ * loop that ends need not know of it, since the near side's end kills the group. */
 struct plain {
-    struct ab_op op;
     uv_process_t process;
     uv_poll_t poll;
     int ctl; /* owns */
-    int open; /* handles that are not closed */
+    int open; /* handles that are not closed, or were never made */
     uint64_t began_ns;
     bool killed;
 };
@@ -28,7 +26,7 @@ static void on_closed(uv_handle_t *h)
     struct plain *p = h->data;
     if (--p->open == 0) {
         close(p->ctl);
-        ab_op_unref(&p->op);
+        free(p);
     }
 }
 
@@ -38,13 +36,6 @@ static void kill_group(struct plain *p)
     if (p->process.pid > 0)
         kill(-p->process.pid, SIGKILL);
 }
-
-static void stop(struct ab_op *op)
-{
-    kill_group(AB_CONTAINER(op, struct plain, op));
-}
-
-static const struct ab_op_class plain_class = {.name = "plain command", .stop = stop};
 
 static void say_exit(struct plain *p, int64_t status, int sig)
 {
@@ -121,10 +112,10 @@ static int start(struct ab_loop *loop, struct plain *p, const struct ab_plain *c
         .stdio_count = 3,
         .stdio = stdio,
     };
+    p->open = 2;
     int rc = uv_poll_init(&loop->uv, &p->poll, p->ctl);
     if (rc < 0)
-        return rc;
-    p->open = 2;
+        AB_BUG("control socket: %s", uv_strerror(rc));
     p->poll.data = p->process.data = p;
     rc = uv_spawn(&loop->uv, &p->process, &options);
     if (rc < 0) {
@@ -160,7 +151,6 @@ int ab_plain_spawn(struct ab_loop *loop, const struct ab_plain *cmd, struct ab_c
         return -1;
     }
     struct plain *p = ab_xcalloc(1, sizeof *p);
-    ab_op_init(&p->op, &plain_class, loop);
     p->ctl = ctl[1];
     p->began_ns = uv_hrtime();
     const int io[3] = {in[1], o[1], e[1]};

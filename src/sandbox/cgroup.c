@@ -12,6 +12,8 @@
 
 #include "base/fault.h"
 
+#define SWEEP_DEPTH 5
+
 enum { V2, MEMORY, PIDS, CPU, HIERARCHIES };
 _Static_assert(HIERARCHIES <= AB_WIRE_CGROUPS + 1, "descriptors of one sandbox");
 
@@ -470,19 +472,35 @@ static int sweep_ident(int parent, const char *name, bool dry)
     return found;
 }
 
+/* Engines sit below the cgroup of whoever started them, so the whole hierarchy is looked through. */
+static int sweep_below(int dir, bool dry, int depth)
+{
+    int found = 0;
+    DIR *d = dir < 0 ? NULL : fdopendir(dir);
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        if (e->d_type != DT_DIR || e->d_name[0] == '.')
+            continue;
+        if (!strncmp(e->d_name, "agentbox-", 9)) {
+            if (!is_alive(e->d_name))
+                found += sweep_ident(dirfd(d), e->d_name, dry);
+        } else if (depth < SWEEP_DEPTH) {
+            found += sweep_below(open_dir(dirfd(d), e->d_name), dry, depth + 1);
+        }
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
 int ab_cgroup_sweep(bool dry)
 {
+    char at[1024];
     int most = 0;
-    ab_cgroup_probe();
     for (int h = 0; h < HIERARCHIES; h++) {
-        int found = 0, fd = self.parent[h] < 0 ? -1 : open_dir(self.parent[h], ".");
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
-        struct dirent *e;
-        while (d && (e = readdir(d)))
-            if (!strncmp(e->d_name, "agentbox-", 9) && !is_alive(e->d_name))
-                found += sweep_ident(self.parent[h], e->d_name, dry);
-        if (d)
-            closedir(d);
+        if (!mount_point(v1_names[h], at, sizeof at))
+            continue;
+        int found = sweep_below(open_dir(AT_FDCWD, at), dry, 0);
         most = found > most ? found : most; /* a sandbox is in several hierarchies */
     }
     return most;
