@@ -1,11 +1,13 @@
 --- `make bench`: measures this machine and prints a table with the targets beside the results.
 ---
----     agentbox script bench/run.lua [sandbox|engine] [--rounds N]
+---     agentbox script bench/run.lua [engine|json|sandbox] [--rounds N]
 ---
 --- Ours and the peers' runs alternate in small blocks, so that a slow minute of the machine slows all of them. Medians.
 --- Docker is measured if its server runs, bwrap if it is installed; what is missing has no row.
+local ab = require "agentbox"
 local report = require "report"
 
+ab.log.set_level "error" -- backend none says at each use what it is
 local which, rounds = nil, 5
 local at = 1
 while arg[at] do
@@ -24,11 +26,12 @@ local function machine()
   return ("%s cores, Linux %s, %s"):format(cores, kernel, system)
 end
 
-for _, name in ipairs { "engine", "sandbox" } do
+for _, name in ipairs { "engine", "json", "sandbox" } do
   if not which or which == name then
     io.stderr:write(name, "\n")
     require("measure_" .. name)(rounds)
   end
 end
+require "peer".close()
 print(("%s; medians of %d interleaved rounds.\n"):format(machine(), rounds))
 print(report.table())

@@ -1,102 +1,127 @@
 /* json_write.c - values to JSON text. */
+#include <endian.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/json_index.h"
 #include "base/utf8.h"
 
-static const char hex[] = "0123456789abcdef";
+/* The longest text of one character: a pair of surrogate escapes. */
+#define MAX_ESCAPE 12
 
-static void put_u(struct ab_buf *out, uint32_t unit)
+/* These write to memory that has MAX_ESCAPE bytes and return how many they wrote. */
+
+static size_t write_u(char *out, uint32_t unit)
 {
-    char s[6] = {'\\', 'u', hex[unit >> 12], hex[unit >> 8 & 15], hex[unit >> 4 & 15],
-                 hex[unit & 15]};
-    ab_buf_put(out, s, sizeof s);
+    static const char hex[] = "0123456789abcdef";
+    char s[6] = {
+        '\\',          'u', hex[unit >> 12], hex[unit >> 8 & 15], hex[unit >> 4 & 15],
+        hex[unit & 15]};
+    memcpy(out, s, sizeof s);
+    return sizeof s;
 }
 
-static void put_escaped(struct ab_buf *out, uint32_t cp)
+static size_t write_escaped(char *out, uint32_t cp)
 {
-    if (cp < 0x10000) {
-        put_u(out, cp);
-        return;
-    }
-    put_u(out, 0xd800 + ((cp - 0x10000) >> 10));
-    put_u(out, 0xdc00 + ((cp - 0x10000) & 0x3ff));
+    if (cp < 0x10000)
+        return write_u(out, cp);
+    write_u(out, 0xd800 + ((cp - 0x10000) >> 10));
+    write_u(out + 6, 0xdc00 + ((cp - 0x10000) & 0x3ff));
+    return 12;
 }
 
-static void put_special(struct ab_buf *out, unsigned char c)
+static size_t write_ascii(char *out, unsigned char c)
 {
     static const char letters[0x20] = {
         ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't',
     };
     char letter = c < 0x20 ? letters[c] : (char)c;
-    if (!letter || c == 0x7f) {
-        put_u(out, c);
-        return;
-    }
-    char s[2] = {'\\', letter};
-    ab_buf_put(out, s, 2);
+    if (!letter || c == 0x7f)
+        return write_u(out, c);
+    out[0] = '\\';
+    out[1] = letter;
+    return 2;
 }
 
-/* Eight bytes at once: does any need more than a copy? Quote, backslash, below 0x20, or
- * with the high bit. The classic zero-byte test; borrows only cause false alarms. */
-static bool is_plain8(const char *s)
+/* A bit set in each of eight bytes that cannot be copied as it is: quote, backslash,
+ * below 0x20, or with the high bit. The classic zero-byte test: its borrows may set bits
+ * above the lowest one, never below, so the lowest is exact. */
+static inline uint64_t specials(uint64_t w)
 {
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
-    uint64_t w;
-    memcpy(&w, s, 8);
     uint64_t quote = (w ^ (ones * '"')) - ones;
     uint64_t slash = (w ^ (ones * '\\')) - ones;
     uint64_t low = w - ones * 0x20;
-    return !((w | quote | slash | low) & high);
+    return (w | quote | slash | low) & high;
 }
 
-/* The bytes at the start that are copied as they are. */
-static size_t plain_run(const char *s, size_t len, unsigned style)
+/* Copies what needs no care, eight bytes at a time; out has room for eight more than
+ * that. Returns how many. */
+static size_t copy_plain(char *out, const char *s, size_t len, unsigned style)
 {
     unsigned char last = style & AB_JSON_ASCII ? 0x7e : 0x7f;
     size_t i = 0;
-    while (last == 0x7f && i + 8 <= len && is_plain8(s + i))
+    while (last == 0x7f && i + 8 <= len) {
+        uint64_t w;
+        memcpy(&w, s + i, 8);
+        memcpy(out + i, &w, 8);
+        uint64_t found = specials(le64toh(w));
+        if (found)
+            return i + (size_t)(__builtin_ctzll(found) / 8);
         i += 8;
+    }
     for (; i < len; i++) {
         unsigned char c = (unsigned char)s[i];
         if (c < 0x20 || c == '"' || c == '\\' || c > last)
             break;
+        out[i] = s[i];
     }
     return i;
 }
 
+/* One character that is not plain: stores the bytes it has in s, 0 for what strictness
+ * refuses. */
+static size_t write_careful(char *out, const char *s, size_t len, unsigned style,
+                            size_t *used)
+{
+    uint32_t cp = 0xfffd;
+    *used = 1;
+    if (!(*s & 0x80))
+        return write_ascii(out, (unsigned char)*s);
+    int n = ab_utf8_decode(s, len, &cp);
+    if (n < 0)
+        cp = 0xfffd;
+    *used = n < 0 && (style & AB_JSON_STRICT) ? 0 : (size_t)(n < 0 ? -n : n);
+    return style & AB_JSON_ASCII ? write_escaped(out, cp)
+                                 : (size_t)ab_utf8_encode(cp, out);
+}
+
 int ab_json_put_string(struct ab_buf *out, const char *s, size_t len, unsigned style)
 {
-    const char *end = s + len;
-    ab_buf_reserve(out, len + 2);
-    ab_buf_putc(out, '"');
-    while (s < end) {
-        size_t run = plain_run(s, (size_t)(end - s), style);
-        ab_buf_put(out, s, run);
-        s += run;
-        if (s == end)
+    /* Room for what is left as it is, one escape, and the eight bytes of copy_plain. */
+    const size_t slack = MAX_ESCAPE + 8;
+    char *w = ab_buf_reserve(out, len + slack), *room = w + len + slack;
+    *w++ = '"';
+    for (;;) {
+        size_t n = copy_plain(w, s, len, style);
+        w += n;
+        s += n;
+        len -= n;
+        if (len == 0)
             break;
-        unsigned char c = (unsigned char)*s;
-        if (c < 0x80) {
-            put_special(out, c);
-            s++;
-            continue;
-        }
-        uint32_t cp = 0xfffd;
-        int n = ab_utf8_decode(s, (size_t)(end - s), &cp);
-        if (n < 0 && (style & AB_JSON_STRICT))
+        w += write_careful(w, s, len, style, &n);
+        if (n == 0)
             return -1;
-        size_t used = (size_t)(n < 0 ? -n : n);
-        if (style & AB_JSON_ASCII)
-            put_escaped(out, n < 0 ? 0xfffd : cp);
-        else if (n < 0)
-            ab_buf_put(out, "\xef\xbf\xbd", 3);
-        else
-            ab_buf_put(out, s, used);
-        s += used;
+        s += n;
+        len -= n;
+        if ((size_t)(room - w) < len + slack) {
+            ab_buf_advance(out, (size_t)(w - (out->data + out->len)));
+            w = ab_buf_reserve(out, 2 * len + slack);
+            room = w + 2 * len + slack;
+        }
     }
-    ab_buf_putc(out, '"');
+    *w++ = '"';
+    ab_buf_advance(out, (size_t)(w - (out->data + out->len)));
     return 0;
 }
 
@@ -176,7 +201,7 @@ void ab_json_put_raw(struct ab_buf *out, const char *s, size_t len, unsigned sty
             if (n == 1)
                 ab_buf_putc(out, *s);
             else
-                put_escaped(out, cp);
+                ab_buf_advance(out, write_escaped(ab_buf_reserve(out, MAX_ESCAPE), cp));
             s += n < 0 ? -n : n;
         }
     }
