@@ -120,7 +120,7 @@ $ grep -r sk-secret-key out4 | wc -l
 
 Ctrl-C cleans up, saves what was recorded and says so.
 
-$ echo '[{"content":"x","delay_s":60}]' > slow.json; agentbox run fix_fizzbuzz -m scripted:slow.json -o out5 & pid=$!; until grep -qs . out5/*/run.json; do sleep 0.02; done; kill -INT $pid; wait $pid
+$ echo 'return { function() io.open("asked", "w"):close() return { content = "x", delay_s = 60 } end }' > slow.lua; agentbox run fix_fizzbuzz -m scripted:slow.lua -o out5 & pid=$!; until [ -e asked ]; do sleep 0.02; done; kill -INT $pid; wait $pid
 agentbox: run: interrupted; the sandbox is gone, what was recorded is saved
 agentbox: run: stopped from outside
 status=error reward=- steps=0

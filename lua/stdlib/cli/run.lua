@@ -61,10 +61,15 @@ end
 -- the rollout's closing handler.
 local function saver(result, args)
   return function(t)
-    if not result.store then return end
+    local cancelled = require "agentbox.sys.fiber".current():cancelled()
+    if not result.store then
+      if cancelled then io.stderr:write "agentbox: run: interrupted before the rollout began; nothing was saved\n" end
+      return
+    end
     result.stored, result.err = result.store:append(t)
-    if require "agentbox.sys.fiber".current():cancelled() then
-      io.stderr:write "agentbox: run: interrupted; the sandbox is gone, what was recorded is saved\n"
+    if cancelled then
+      io.stderr:write("agentbox: run: interrupted; the sandbox is gone, ", result.stored
+        and "what was recorded is saved\n" or ("but nothing is saved: %s\n"):format(tostring(result.err.msg)))
       report(args, t, result.stored)
     end
   end
