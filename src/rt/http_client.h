@@ -4,7 +4,8 @@
  *   http_multi   one multi handle driven by the loop: sockets, its timer, finished
  * transfers http_host    per host: how many run, who queues, the name's addresses
  *   http_options what the caller asked for, as options of curl
- *   http         one transfer: callbacks, deadlines, errors
+ *   http_error   what curl's codes mean to the one who asked
+ *   http         one transfer: callbacks, deadlines
  *
  *        start --> queued --> resolving --> connecting --> asking <--> answering --> over
  *                  (host)      (host)       (curl from here on)
@@ -111,6 +112,9 @@ void ab_http_transfers_drop(struct ab_http *http); /* all fail; nobody is woken 
 /* http_options.c: finds the transfer's host and fills its handle. */
 int ab_http_options_apply(struct ab_http_transfer *t, const struct ab_http_spec *spec,
                           struct ab_err *err) AB_MUST_CHECK;
+
+/* http_error.c: why the transfer failed; may set its phase. Gives -1. */
+int ab_http_explain(struct ab_http_transfer *t, CURLcode code, struct ab_err *err);
 
 /* http_multi.c: options that tie a handle to this client. */
 void ab_http_multi_prepare(struct ab_http *http, CURL *easy);

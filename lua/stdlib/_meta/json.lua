@@ -43,6 +43,14 @@ function M.keys(t) end
 ---@return agentbox.Err? err
 function M.raw(text) end
 
+--- The list of one scalar member of every object of a list, or of the list under `inside` of an object.
+---@param raw agentbox.JsonRaw
+---@param inside string
+---@param name string
+---@return agentbox.JsonRaw? column   # nil when there is no such list, or an object lacks the member
+---@return integer? n
+function M.column(raw, inside, name) end
+
 ---@param v any
 ---@return "null"|"array"|"object"|"number"|"raw"|nil
 function M.type(v) end
