@@ -16,13 +16,14 @@
 #include "init/command.h"
 #include "init/sys.h"
 
-#define ROUNDS        16
+#define ROUNDS        64
 #define CLIMB_MAX     4096
 #define PROCESSES_MAX 65536
 
 struct process {
     pid_t pid, parent, session;
     uint64_t start_ticks;
+    bool killed;
 };
 
 static struct process *list;
@@ -49,6 +50,7 @@ static bool read_process(int proc, const char *name, struct process *out)
                      &state, &out->parent, &out->session, &ticks) != 4)
         return false;
     out->pid = atoi(name);
+    out->killed = false;
     out->start_ticks = ticks;
     return state != 'Z' && state != 'X';
 }
@@ -119,18 +121,38 @@ static bool belongs(const struct pid1 *p, const struct process *x, const struct 
     return session ? session == c : born_after(top, c);
 }
 
+/* A process that was killed is seen for a while yet; what counts is who was not killed before. */
+static bool kill_again(struct process *x, const struct process *before, size_t nbefore)
+{
+    for (size_t i = 0; i < nbefore; i++)
+        if (before[i].pid == x->pid && before[i].start_ticks == x->start_ticks && before[i].killed)
+            return (x->killed = true);
+    x->killed = kill(x->pid, SIGKILL) == 0;
+    return false;
+}
+
+/* One look at all processes; how many of c's were new. The earlier look is given up. */
+static size_t kill_round(struct pid1 *p, const struct command *c)
+{
+    struct process *before = list;
+    size_t nbefore = count, fresh = 0;
+    list = NULL;
+    room = 0;
+    list_processes(p->proc);
+    for (size_t i = 0; i < count; i++)
+        if (belongs(p, &list[i], c) && !kill_again(&list[i], before, nbefore))
+            fresh++;
+    free(before);
+    return fresh;
+}
+
 void ab_command_kill(struct pid1 *p, struct command *c)
 {
     c->killed = true;
-    for (int round = 0; round < ROUNDS; round++) {
-        size_t killed = 0;
-        list_processes(p->proc);
-        for (size_t i = 0; i < count; i++)
-            if (belongs(p, &list[i], c) && kill(list[i].pid, SIGKILL) == 0)
-                killed++;
-        if (killed == 0)
+    count = 0;
+    for (int round = 0; round < ROUNDS; round++)
+        if (kill_round(p, c) == 0)
             return;
-    }
     /* It makes processes faster than we find them. One call that cannot be outrun: */
     kill(-1, SIGKILL);
 }
