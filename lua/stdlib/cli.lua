@@ -242,12 +242,20 @@ local function on_raise(err)
   return { bug = debug.traceback(tostring(err), 2) }
 end
 
+-- Output that did not arrive is a failure, unless the reader went away on purpose.
+local function flushed(status)
+  local ok, msg, errno = io.stdout:flush()
+  local broken_pipe = 32
+  if ok or errno == broken_pipe then return status end
+  return fail(status == M.status.ok and M.status.infra or status, "cannot write to standard output: " .. msg)
+end
+
 ---Runs the command line; called in the main fiber.
 ---@param argv string[]   # argv[0] is the program
 ---@return integer status
 function M.main(argv)
   local ok, status = xpcall(dispatch, on_raise, argv)
-  if ok then return status end
+  if ok then return flushed(status) end
   if not status.bug then return M.report(status) end
   return fail(M.status.bug, status.bug, "This is a bug in agentbox; please report the lines above.")
 end

@@ -68,3 +68,14 @@ $ agentbox version
 $ agentbox --version
 0.1.0
 [exit 0]
+
+Output that does not arrive is an error; a reader that went away is not.
+
+$ agentbox version > /dev/full
+agentbox: cannot write to standard output: No space left on device
+[exit 3]
+
+$ { agentbox lua list; echo "exit $?" >&2; } | head -1
+agentbox                                 builtin
+exit 0
+[exit 0]
