@@ -237,7 +237,8 @@ function M.test_passing_troubles_are_survived()
   } }
   local response = assert(open(fake, { max_tries = 20 }):complete(ask()))
   test.eq(response.message.content, "fine")
-  test.eq(response.tries, 10)
+  -- A connection that was kept and turns out to be closed is replaced below us, without a try of ours.
+  test.ok(response.tries == 9 or response.tries == 10, response.tries)
 end
 
 function M.test_what_is_wrong_with_the_request_is_not_tried_again()
