@@ -162,7 +162,7 @@ function M.text(message)
   local parts = {}
   for _, part in ipairs(content) do
     if type(part) == "string" then parts[#parts + 1] = part
-    elseif type(part.text) == "string" then parts[#parts + 1] = part.text end
+    elseif type(part) == "table" and type(part.text) == "string" then parts[#parts + 1] = part.text end
   end
   return table.concat(parts)
 end
@@ -201,9 +201,9 @@ local function count(sums, t)
   sums.n = sums.n + 1
   if t.final_status == "success" then sums.success = sums.success + 1 end
   if t.scored then sums.scored, sums.reward = sums.scored + 1, sums.reward + t.reward end
-  sums.steps = sums.steps + (metrics.steps or 0)
-  sums.tool_calls = sums.tool_calls + (metrics.tool_calls or 0)
-  sums.duration_s = sums.duration_s + (metrics.duration_s or 0)
+  for _, name in ipairs { "steps", "tool_calls", "duration_s" } do
+    sums[name] = sums[name] + (value_of(metrics[name]) or 0)
+  end
 end
 
 ---@class agentbox.Aggregate

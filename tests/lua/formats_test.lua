@@ -107,13 +107,52 @@ function M.test_what_is_no_trajectory_is_refused()
   for text, word in pairs {
     ["[1]"] = "not a JSON object", ["{}"] = "task_id", ["{"] = "",
     ['{"task_id":"a","run_id":"b","final_status":"fine","messages":[]}'] = "unknown final_status",
-    ['{"task_id":"a","run_id":"b","final_status":"failed","messages":[{}]}'] = "has no role",
+    ['{"task_id":"a","run_id":"b","final_status":"failed","messages":[{}]}'] = "messages[0].role is missing",
   } do
     local t, err = foreign.read(text)
     lu.assertNil(t)
     lu.assertEquals(err.code, "parse")
     lu.assertStrContains(err.msg, word)
   end
+end
+
+local WRONG = {
+  json.null, 1, -0.5, "x", true, json.array {}, json.object {}, json.array { 1 }, json.array { json.null }, json.object { a = 1 },
+}
+
+local function places(value, into)
+  for key, inner in pairs(value) do
+    into[#into + 1] = { value, key }
+    if json.is_object(inner) or json.is_array(inner) then places(inner, into) end
+  end
+  return into
+end
+
+-- A document of another program with anything anywhere is read or refused, and what is read converts.
+function M.test_documents_with_anything_anywhere()
+  local rand = require "agentbox.sys.rand".new(23)
+  local check, aggregate = require "agentbox.record.check".check, require "agentbox.traj".aggregate
+  local base = json.encode((convert("agentbox", made.sample(nil, { tokens = true }):finish())))
+  local read, refused = 0, 0
+  for _ = 1, 1500 do
+    local doc = json.decode(base)
+    local all = places(doc, {})
+    local place = all[rand:int(1, #all)]
+    place[1][place[2]] = WRONG[rand:int(1, #WRONG)]
+    local t, err = foreign.read(json.encode(doc))
+    if t then
+      read = read + 1
+      for _, form in ipairs { "messages", "exchanges" } do convert("art", t, { form = form }) end
+      convert("agentbox", t)
+      convert("openai", t, { tool_args = "object", bad_args = "keep", reasoning = "inline", unscored = true })
+      lu.assertEquals(aggregate({ t }).n, 1)
+      check(t.line)
+    else
+      refused = refused + 1
+      lu.assertEquals(err.code, "parse")
+    end
+  end
+  lu.assertTrue(read > 100 and refused > 100)
 end
 
 function M.test_art_messages()

@@ -365,6 +365,20 @@ function M.test_damaged_and_foreign_lines_are_refused()
   end
 end
 
+function M.test_references_that_lead_nowhere_are_refused()
+  local text = text_of(made.sample(nil, { tokens = true }):finish())
+  for from, to in pairs {
+    ['"p":1'] = '"p":2', ['"leaf":4'] = '"leaf":9', ['"leaf":3'] = '"leaf":-1', ['"node":3'] = '"node":77', ['"base":0'] = '"base":1',
+    ['"i":1'] = '"i":0',
+  } do
+    local changed, n = text:gsub(from, to, 1)
+    lu.assertEquals(n, 1, from)
+    local line, err = parse.parse(changed)
+    lu.assertNil(line, from)
+    lu.assertStrContains(err.msg, "refers to what is not there")
+  end
+end
+
 -- Random trees of turns: what is packed and factored must come back, whatever the shape.
 function M.test_generated_records_come_back()
   local rand = require "agentbox.sys.rand".new(11)

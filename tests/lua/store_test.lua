@@ -163,6 +163,14 @@ function M.test_lines_end_at_line_feeds_only()
   lu.assertEquals(assert(traj.load(dir .. "#r1-0")).messages[4].content, odd)
 end
 
+function M.test_a_record_without_its_sum_is_refused()
+  local whole = write_two()
+  assert(fs.write(dir .. SEGMENT, (whole:gsub(',"sum":"[^"]*"}', "}"))))
+  local t, err = traj.load(dir .. SEGMENT .. "#r1-0")
+  lu.assertNil(t)
+  lu.assertStrContains(err.msg, "a record without its sum")
+end
+
 function M.test_segments_rotate()
   local before = store.SEGMENT_BYTES
   store.SEGMENT_BYTES = 1

@@ -140,7 +140,10 @@ end
 
 local function tool_names(t)
   local names = json.array {}
-  for _, tool in ipairs(t.tools or {}) do names[#names + 1] = tool["function"] and tool["function"].name end
+  for _, tool in ipairs(t.tools or {}) do
+    local fn = choice.plain(tool["function"])
+    names[#names + 1] = fn and choice.plain(fn.name)
+  end
   return names
 end
 

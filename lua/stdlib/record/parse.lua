@@ -21,6 +21,37 @@ local function bad(msg)
   return nil, err.new("parse", msg)
 end
 
+local function is_index(value, below)
+  return value == json.null or math.type(value) == "integer" and value >= 0 and value < below
+end
+
+-- The call that a packed prompt goes on from; null when it stands by itself.
+local function base_of(tokens)
+  local prompt = json.is_object(tokens) and tokens.prompt
+  if json.type(prompt) ~= "raw" or prompt:text():sub(1, 1) ~= "{" then return json.null end
+  local base = prompt:decode().base
+  return base == nil and json.null or base
+end
+
+-- References go backwards, or walking them might never end.
+local function bad_reference(line)
+  for i, node in ipairs(line.nodes) do
+    if not json.is_object(node) or json.type(node.m) ~= "raw" or not is_index(node.p, i - 1) then
+      return ("nodes[%d]"):format(i - 1)
+    end
+  end
+  for i, call in ipairs(line.calls) do
+    if not json.is_object(call) or call.i ~= i - 1 or not is_index(call.leaf or json.null, #line.nodes)
+        or not is_index(base_of(call.tokens), i - 1) then
+      return ("calls[%d]"):format(i - 1)
+    end
+  end
+  for i, run in ipairs(line.tool_runs) do
+    if not json.is_object(run) or not is_index(run.node, #line.nodes) then return ("tool_runs[%d]"):format(i - 1) end
+  end
+  return not is_index(line.leaf, #line.nodes) and "leaf" or nil
+end
+
 --- Decodes the JSON text of a record.
 ---
 --- Returns nil, err (`parse`) if it is no record that this version can read.
@@ -42,8 +73,12 @@ function M.parse(text)
     return bad "stop, reward or policy is missing"
   end
   for _, call in ipairs(line.calls) do
-    if json.type(call.tokens) == "raw" then call.tokens = json.decode(call.tokens:text(), PLANES) end
+    if json.is_object(call) and json.type(call.tokens) == "raw" then
+      call.tokens = json.decode(call.tokens:text(), PLANES)
+    end
   end
+  local where = bad_reference(line)
+  if where then return bad(where .. " refers to what is not there") end
   return line
 end
 

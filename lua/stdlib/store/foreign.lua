@@ -3,6 +3,7 @@
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local line_of = require "agentbox.record.line"
+local shape = require "agentbox.store.shape"
 local traj = require "agentbox.traj"
 
 local M = {}
@@ -15,6 +16,52 @@ local ENDS = {
 }
 local STOP_REASONS = {
   final_answer = "final_answer", max_steps = "max_turns", timeout = "wall_timeout", error = "model_error",
+}
+
+local CALL = { object = { id = "string?", ["function"] = { object = { name = "string", arguments = "string" } } } }
+local MESSAGE = {
+  object = {
+    role = "string", content = "any", tool_calls = { list = CALL, optional = true }, tool_call_id = "string?",
+    name = "string?", reasoning_content = "string?", raw = { object = {}, optional = true },
+  },
+}
+-- A choice that does not look like one is left out.
+local CHOICE = {
+  object = {
+    finish_reason = "string?",
+    message = { object = { role = "string?", tool_calls = { list = CALL, optional = true } }, optional = true },
+  },
+}
+local RECORD = {
+  object = {
+    step = "number", tool_call_id = "string", name = "string", arguments = "any", result = "string?",
+    is_error = "boolean?", duration_s = "number?",
+  },
+}
+local TOOL = { object = { ["function"] = { object = { name = "string?" }, optional = true } } }
+local METRICS = { object = {}, optional = true }
+for _, name in ipairs {
+  "steps", "tool_calls", "model_calls", "prompt_tokens", "completion_tokens", "total_tokens", "duration_s",
+  "sandbox_create_s", "verify_s", "seed_s",
+} do
+  METRICS.object[name] = "number?"
+end
+local DOCUMENT = {
+  object = {
+    task_id = "string", run_id = "string", final_status = "string", messages = { list = MESSAGE },
+    tool_call_records = { list = RECORD, optional = true }, reward = "number?", metrics = METRICS,
+    metadata = {
+      object = {
+        task_metadata = { object = {}, optional = true }, verify_exit_code = "number?",
+        verify_command = "string?", verify_success = "boolean?", verify_duration_s = "number?",
+        verify_stdout = "string?", verify_stderr = "string?", stop_reason = "string?", scored = "boolean?",
+        failure_class = "string?",
+      },
+      optional = true,
+    },
+    error = "string?", model = "string?", tool_mode = "string?", created_at = "string?", finished_at = "string?",
+    tools = { list = TOOL, optional = true },
+  },
 }
 
 local function value_of(field)
@@ -60,13 +107,17 @@ local function call_of(index, leaf, out, raw)
   return call
 end
 
+local function choice_of(raw)
+  return json.is_object(raw) and not shape.problem(raw, CHOICE) and raw or nil
+end
+
 local function add_messages(line, doc)
   for i, given in ipairs(doc.messages) do
     local node = object { "p", i > 1 and i - 2 or json.null, "o", given.role == "tool" and "tool" or "prompt" }
     if given.role == "assistant" then
       node.o = "sampled"
       node.c = #line.calls
-      line.calls[#line.calls + 1] = call_of(#line.calls, i - 2, i - 1, value_of(given.raw))
+      line.calls[#line.calls + 1] = call_of(#line.calls, i - 2, i - 1, choice_of(given.raw))
     end
     node.m = message_of(given)
     line.nodes[i] = node
@@ -78,7 +129,7 @@ local function answers(line)
   local by_id = {}
   for i, node in ipairs(line.nodes) do
     if node.o == "tool" then
-      local id = node.m.tool_call_id
+      local id = node.m.tool_call_id or ""
       by_id[id] = by_id[id] or {}
       table.insert(by_id[id], i - 1)
     end
@@ -95,7 +146,7 @@ local function add_runs(line, doc, started)
     local node = ids and table.remove(ids, 1)
     local run = object {
       "node", node or json.null, "slot", slot, "step", step, "name", record.name, "call_id", record.tool_call_id,
-      "t", json.array { started, started + (record.duration_s or 0) }, "is_error", record.is_error == true,
+      "t", json.array { started, started + (value_of(record.duration_s) or 0) }, "is_error", record.is_error == true,
     }
     if node then
       line.nodes[node + 1].r = i - 1
@@ -132,6 +183,10 @@ local function rest_of(metadata)
     end
   end
   return out
+end
+
+local function is_finite(value)
+  return type(value) ~= "number" or value == value and math.abs(value) ~= math.huge
 end
 
 local function line_from(doc)
@@ -177,16 +232,11 @@ end
 
 local function problem_of(doc)
   if not json.is_object(doc) then return "not a JSON object" end
-  for _, name in ipairs { "task_id", "run_id", "final_status" } do
-    if type(doc[name]) ~= "string" then return name .. " is missing: not a trajectory" end
-  end
-  if not json.is_array(doc.messages) then return "messages is missing: not a trajectory" end
+  if doc.task_id == nil or doc.messages == nil then return "task_id or messages is missing: not a trajectory" end
+  local problem = shape.problem(doc, DOCUMENT)
+  if problem then return problem end
   if not ENDS[doc.final_status] then return "unknown final_status " .. doc.final_status end
-  for i, message in ipairs(doc.messages) do
-    if not json.is_object(message) or type(message.role) ~= "string" then
-      return ("messages[%d] has no role"):format(i - 1)
-    end
-  end
+  if not is_finite(doc.reward) then return "reward is not finite" end
 end
 
 --- Reads one document.

@@ -37,11 +37,12 @@ local function from_line(text, path, n)
   local sum = frame.check(text)
   if sum == false then return damaged(path, n, "the line does not have its recorded sum") end
   if sum then text = frame.open(text) end
-  if not text:find('"schema"', 1, true) then
+  if not text:find('^%s*{%s*"schema"') then
     local t, problem = foreign.read(text)
     if not t then return damaged(path, n, problem.msg) end
     return t
   end
+  if not sum then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
   local line, problem = parse.parse(text)
   if not line then return damaged(path, n, problem.msg) end
   return traj.new(line, { read_blob = blob_reader(path:match "^(.*)/[^/]*$" or ".") })
