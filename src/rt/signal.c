@@ -4,11 +4,13 @@ struct signal_op {
     struct ab_op op;
     uv_signal_t uv;
     int signum;
+    bool closed;
 };
 
 static void on_close(uv_handle_t *h)
 {
     struct signal_op *s = h->data;
+    s->closed = true;
     ab_op_unref(&s->op);
 }
 
@@ -45,12 +47,18 @@ struct ab_op *ab_signal_start(struct ab_loop *loop, int signum)
     return &s->op;
 }
 
+/* One that is done counts until its handle is closed: libuv may tell it of the signal
+ * before it tells whoever asks here. */
 bool ab_signal_awaited(const struct ab_loop *loop, int signum)
 {
     for (const struct ab_list *it = loop->ops.next; it != &loop->ops; it = it->next) {
         const struct ab_op *op = AB_CONTAINER(it, struct ab_op, link);
-        if (op->cls == &signal_class && op->state == AB_OP_PENDING &&
-            AB_CONTAINER(op, const struct signal_op, op)->signum == signum)
+        if (op->cls != &signal_class)
+            continue;
+        const struct signal_op *s = AB_CONTAINER(op, const struct signal_op, op);
+        bool waits =
+            op->state == AB_OP_PENDING || (op->state == AB_OP_DONE && !s->closed);
+        if (waits && s->signum == signum)
             return true;
     }
     return false;

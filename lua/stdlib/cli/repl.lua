@@ -40,18 +40,37 @@ local function compile(text)
 end
 
 local function on_raise(err)
-  if type(err) == "table" and err.cancel then return err end
   return require "agentbox.cli._trace".text(err)
 end
 
 local function show(ok, ...)
-  if ok then
-    if select("#", ...) > 0 then print(...) end
-    return
+  if not ok then
+    io.stdout:flush()
+    io.stderr:write(tostring((...)), "\n")
+  elseif select("#", ...) > 0 then
+    print(...)
   end
-  local err = ...
-  if type(err) == "table" and err.exit_status then error(err, 0) end
-  io.stderr:write(tostring(err), "\n")
+end
+
+-- Ctrl-C ends the statement that runs, not the session. Each statement has a fiber of its own for it.
+local function interrupts()
+  local fiber, os_ = require "agentbox.sys.fiber", require "agentbox.sys.os"
+  local session = {}
+  local watcher = fiber.spawn(function()
+    while os_.wait_signal "INT" do
+      if session.statement then session.statement:cancel() end
+    end
+  end)
+  function session.run(chunk)
+    session.statement = fiber.spawn(function() show(xpcall(chunk, on_raise)) end)
+    local ok, err = session.statement:join()
+    session.statement = nil
+    if not ok then show(false, err) end
+  end
+  return setmetatable(session, { __close = function()
+    watcher:cancel()
+    if session.statement then session.statement:cancel() end
+  end })
 end
 
 -- One statement, however many lines it takes; nil at the end of the input.
@@ -81,9 +100,8 @@ function M.run()
   _G.ab = require "agentbox"
   if interactive then prompt "agentbox repl: `ab` is the library, Ctrl-D ends\n" end
   local read = line_reader()
-  for chunk in function() return statement(read, prompt) end do
-    show(xpcall(chunk, on_raise))
-  end
+  local session <close> = interrupts()
+  for chunk in function() return statement(read, prompt) end do session.run(chunk) end
   if interactive then prompt "\n" end
   return 0
 end

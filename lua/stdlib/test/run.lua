@@ -108,6 +108,7 @@ end
 
 local function call(case, timeout_s)
   local child = fiber.spawn(function() return pcall(body, case) end)
+  local guard <close> = setmetatable({}, { __close = function() child:cancel() end }) -- luacheck: ignore
   local done, ok, err = child:join(timeout_s)
   if done == nil then
     child:cancel()
