@@ -127,6 +127,12 @@ local function wire_message(message, keep_thinking)
   return message
 end
 
+--- A client keeps its own deadline, which says more; the one here is for models that keep none.
+local function complete(model, request)
+  if model.keeps_time then return model:complete(request) end
+  return async.timeout(request.timeout_s + GRACE_S, model.complete, model, request)
+end
+
 --- One model call over the whole conversation: counted, recorded, appended.
 ---@async
 ---@return agentbox.Response? response
@@ -138,8 +144,7 @@ function Ctx:ask()
     session = self.session, timeout_s = self.budget:step_s(),
   }
   local began = time.monotonic()
-  -- A client keeps its own deadline, which says more; this one is for models that keep none.
-  local response, problem = async.timeout(request.timeout_s + GRACE_S, self.model.complete, self.model, request)
+  local response, problem = complete(self.model, request)
   self.spent.model_s = self.spent.model_s + time.monotonic() - began
   if not response then
     self.rec:call { error = problem, request = request, leaf = self.leaf }

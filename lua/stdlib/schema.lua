@@ -263,27 +263,27 @@ local function allows_null(schema)
   return schema.type == nil
 end
 
+local function refuse_unknown(props, key, path)
+  local names = M.names(props)
+  fail(join(path, key), "unknown argument" .. M.suggest(tostring(key), names) .. "; "
+    .. (#names > 0 and "valid: " .. table.concat(names, ", ") or "this tool takes none"))
+end
+
 local function validate_object(schema, value, path, depth)
-  local props = schema.properties or {}
+  local props, extra = schema.properties or {}, schema.additionalProperties
   for _, name in ipairs(schema.required or {}) do
     if value[name] == nil then fail(join(path, name), "required argument is missing") end
   end
   local out = json.object {}
   for key, item in pairs(value) do
     local sub = props[key]
-    if sub == nil and schema.additionalProperties == false then
-      local names = M.names(props)
-      fail(join(path, key), "unknown argument" .. M.suggest(tostring(key), names) .. "; "
-        .. (#names > 0 and "valid: " .. table.concat(names, ", ") or "this tool takes none"))
-    end
-    if sub == nil and type(schema.additionalProperties) == "table" then sub = schema.additionalProperties end
-    local optional = sub ~= nil and not is_required(schema, key)
-    -- A null for an argument that may be left out means that it was left out.
-    if sub == nil or type(sub) ~= "table" then
+    if sub == nil and extra == false then refuse_unknown(props, key, path) end
+    if sub == nil then sub = extra end
+    if type(sub) ~= "table" then
       out[key] = item
-    elseif not (optional and item == json.null and not allows_null(sub)) then
+    elseif item ~= json.null or is_required(schema, key) or allows_null(sub) then
       out[key] = validate(sub, item, join(path, key), depth)
-    end
+    end -- else: a null for an argument that may be left out means that it was left out
   end
   return out
 end

@@ -157,9 +157,8 @@ end
 local function call(fn, limits, opts)
   local ev <close> = evidence.new(opts)
   local ok, value, text, facts = guard.call(fn, {
-    timeout_s = limits.timeout_s or LIMITS.timeout_s, cpu_s = limits.cpu_s or LIMITS.cpu_s,
-    memory_bytes = (limits.memory_mb or LIMITS.memory_mb) << 20,
-  }, ev)
+    cpu_s = limits.cpu_s or LIMITS.cpu_s, memory_bytes = (limits.memory_mb or LIMITS.memory_mb) << 20,
+  }, limits.timeout_s or LIMITS.timeout_s, ev)
   if ok == nil then
     local defect = value
     return nil, err.new("verifier", "the verifier failed: " .. defect.msg, { traceback = defect.traceback })

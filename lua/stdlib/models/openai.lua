@@ -25,6 +25,7 @@ local MAX_COOKIES = 4096
 ---@class agentbox.OpenAiModel: agentbox.Model
 local Model = {}
 Model.__index = Model
+Model.keeps_time = true -- request.timeout_s needs no second clock
 Model.__name = "agentbox.Model"
 
 -- ---------------------------------------------------------------- endpoints and sessions

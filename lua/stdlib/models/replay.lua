@@ -19,6 +19,7 @@ local OPTIONS = {
 
 local Model = { __name = "agentbox.Model", close = function() end }
 Model.__index = Model
+Model.keeps_time = true -- request.timeout_s needs no second clock
 Model.__close = Model.close
 
 local function messages_of(text)

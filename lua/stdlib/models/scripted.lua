@@ -17,6 +17,7 @@ local MAX_SESSIONS = 8192 -- positions remembered; older ones are known by their
 
 local Model = { __name = "agentbox.Model", close = function() end }
 Model.__index = Model
+Model.keeps_time = true -- request.timeout_s needs no second clock
 Model.__close = Model.close
 
 local function answered(messages)

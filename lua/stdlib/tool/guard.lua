@@ -12,18 +12,22 @@ local M = {}
 local GRACE_S = 5
 
 ---@class agentbox.GuardLimits
----@field timeout_s? number
 ---@field memory_bytes? integer
----@field cpu_s? number
+---@field cpu_s? number        # Lua's own; waiting costs none
 
 ---@class agentbox.Defect
 ---@field msg string
 ---@field traceback? string
 ---@field kind "raise"|"timeout"|"memory"|"cpu"
 
-local function stop(child, problem)
-  if child:status() == "done" or child:status() == "failed" then return end
-  child:cancel(problem)
+--- Ends the fiber when its caller leaves, whatever the way.
+local scope_meta = {}
+
+function scope_meta.__close(scope)
+  local child = scope[1]
+  local status = child:status()
+  if status == "done" or status == "failed" then return end
+  child:cancel()
   child:join(GRACE_S)
 end
 
@@ -58,17 +62,16 @@ end
 ---@async
 ---@param fn function
 ---@param limits agentbox.GuardLimits
+---@param timeout_s number
 ---@return boolean? ok
 ---@return any ...
-function M.call(fn, limits, ...)
+function M.call(fn, limits, timeout_s, ...)
   local child = fiber.spawn(body, fn, ...)
-  local scope <close> = setmetatable({}, { __close = function() stop(child) end }) -- luacheck: ignore
-  if limits.memory_bytes or limits.cpu_s then
-    child:limit { memory_bytes = limits.memory_bytes, cpu_s = limits.cpu_s }
-  end
-  local out = table.pack(child:join(limits.timeout_s))
+  local scope <close> = setmetatable({ child }, scope_meta) -- luacheck: ignore
+  child:limit(limits)
+  local out = table.pack(child:join(timeout_s))
   if out[1] == nil then
-    return nil, { kind = "timeout", msg = ("gave no result within %g s"):format(limits.timeout_s) }
+    return nil, { kind = "timeout", msg = ("gave no result within %g s"):format(timeout_s) }
   end
   if out[1] == false then return nil, classify(out[2], limits) end
   if out[2] then return true, table.unpack(out, 3, out.n) end

@@ -20,6 +20,7 @@ M.MAX_RESULT = 220000
 --- A command is cut at the step's end by its own limit, which keeps what it printed; only then is its tool stopped.
 local GRACE_S = 2
 
+local CLOSE_TIMEOUT_S = 10
 local DEFAULT_TIMEOUT_S, DEFAULT_CPU_S, DEFAULT_MEMORY_MB = 120, 10, 256
 
 ---@class agentbox.ToolResult
@@ -43,8 +44,13 @@ Set.__index = Set
 ---@param tools agentbox.Tool[]
 ---@return agentbox.ToolSet
 function M.new(tools)
-  local self = setmetatable({ tools = tools, by_name = {}, states = {} }, Set)
-  for _, tool in ipairs(tools) do self.by_name[tool.name] = tool end
+  local self = setmetatable({ tools = tools, by_name = {}, states = {}, limits = {} }, Set)
+  for _, tool in ipairs(tools) do
+    self.by_name[tool.name] = tool
+    self.limits[tool] = {
+      cpu_s = tool.cpu_s or DEFAULT_CPU_S, memory_bytes = (tool.memory_mb or DEFAULT_MEMORY_MB) << 20,
+    }
+  end
   return self
 end
 
@@ -183,10 +189,8 @@ local function run_call(self, ctx, call, limit_s)
   }
   local tool, args = read_call(self, call, result)
   if tool then
-    local ok, value, extra = guard.call(open_and_run, {
-      timeout_s = math.min(tool.timeout_s or DEFAULT_TIMEOUT_S, limit_s + GRACE_S),
-      cpu_s = tool.cpu_s or DEFAULT_CPU_S, memory_bytes = (tool.memory_mb or DEFAULT_MEMORY_MB) << 20,
-    }, self, tool, ctx, args)
+    local timeout_s = math.min(tool.timeout_s or DEFAULT_TIMEOUT_S, limit_s + GRACE_S)
+    local ok, value, extra = guard.call(open_and_run, self.limits[tool], timeout_s, self, tool, ctx, args)
     if ok then
       take_returned(result, value, extra)
     elseif ok == false then -- the tool raised an engine error: its code decides
@@ -247,7 +251,7 @@ function Set:close()
   for tool, held in pairs(self.states) do
     self.states[tool] = nil
     if tool.close then
-      local ok, problem = guard.call(tool.close, { timeout_s = 10, cpu_s = DEFAULT_CPU_S }, held.value)
+      local ok, problem = guard.call(tool.close, self.limits[tool], CLOSE_TIMEOUT_S, held.value)
       if not ok then
         problems[#problems + 1] = ("tool %s: close failed: %s"):format(tool.name, tostring(problem.msg or problem))
       end
