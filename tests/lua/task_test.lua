@@ -189,4 +189,32 @@ function M.test_dir_loads_all_in_order()
   lu.assertStrContains(err.msg, 'task_id "b" is taken')
 end
 
+--- Thousands of broken tasks: each loads or is refused with an error that names the file, and none raises.
+function M.test_mutated_task_files()
+  local rand = require("agentbox.sys.rand").new(20261129)
+  local seeds = {
+    MINIMAL .. ',"starter_files":{"a/b":"x"},"files":{"c":{"base64":"AP8B","mode":"0755"}},"setup_commands":["true"]}',
+    '{"task_id":"t","description":"d","verifier":{"type":"pytest","protect":["tests/**"],"expect":["a::b"],"timeout_s":3}}',
+    MINIMAL .. ',"limits":{"memory_mb":64},"env":{"A":"b"},"allowed_tools":["read_file"],"max_steps":3,"metadata":{"x":[1,{}]}}',
+  }
+  local pieces = { "{", "}", "[", "]", '"', ",", ":", "null", "-1", "1e999", "\\u0000", "\\ud800", "../", "/", "\0", "\255",
+    '"text":', '"mode":"9999"', '"from":"../../x"', "true", "9223372036854775808", '""', '"a":"b",' }
+  for _ = 1, 3000 do
+    local text = seeds[rand:int(1, #seeds)]
+    for _ = 1, rand:int(1, 4) do
+      local at, cut = rand:int(1, #text), rand:int(0, 6)
+      text = text:sub(1, at - 1) .. pieces[rand:int(1, #pieces)] .. text:sub(at + cut)
+    end
+    put("f/task.json", text)
+    local t, problem = task.load(dir .. "/f")
+    if t then
+      lu.assertIsString(t.hash)
+      for name in pairs(t.files) do lu.assertNil(("/" .. name .. "/"):find("/../", 1, true)) end
+    else
+      lu.assertEquals(problem.code, "task")
+      lu.assertStrContains(problem.msg, "task.json")
+    end
+  end
+end
+
 return M
