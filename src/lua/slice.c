@@ -48,9 +48,7 @@ static void on_count(lua_State *L, lua_Debug *ar)
     bool can_yield = lua_isyieldable(L) && s->blocked == 0;
     if (!can_yield && ms >= AB_BLOCK_LIMIT_MS)
         give_up(s);
-    if (f->hard)
-        luaL_error(L, "the grace period after the cancel is over");
-    if (f->pending)
+    if (f->pending || f->hard)
         abl_raise_cancel(L, f);
     if (can_yield) {
         s->slicing = true;

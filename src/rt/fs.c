@@ -51,11 +51,13 @@ int ab_fs_stat(const char *path, bool follow, struct stat *out, struct ab_err *e
     return 0;
 }
 
-static int read_all(int fd, const char *path, struct ab_buf *out, struct ab_err *err)
+/* first: how much to make room for at once, a guess from the file's size. */
+static int read_all(int fd, const char *path, size_t first, struct ab_buf *out,
+                    struct ab_err *err)
 {
-    for (;;) {
+    for (size_t chunk = first;; chunk = READ_CHUNK) {
         /* One byte past the cap tells a file of just that size from a bigger one. */
-        size_t room = out->max - out->len, want = room < READ_CHUNK ? room : READ_CHUNK;
+        size_t room = out->max - out->len, want = room < chunk ? room : chunk;
         char one;
         char *at = want ? ab_buf_reserve(out, want) : &one;
         ssize_t n = fails("fs.read") ? -1 : read(fd, at, want ? want : 1);
@@ -70,6 +72,14 @@ static int read_all(int fd, const char *path, struct ab_buf *out, struct ab_err 
                               out->max);
         ab_buf_advance(out, (size_t)n);
     }
+}
+
+/* One more than the size, so that the end is seen in the same buffer; files of /proc have
+ * no size. */
+static size_t first_chunk(const struct stat *st)
+{
+    return st->st_size > 0 && st->st_size < READ_CHUNK ? (size_t)st->st_size + 1
+                                                       : READ_CHUNK;
 }
 
 int ab_fs_read(const char *path, struct ab_buf *out, struct ab_err *err)
@@ -87,7 +97,7 @@ int ab_fs_read(const char *path, struct ab_buf *out, struct ab_err *err)
         ab_err_set(err, AB_EINVALID, "%s is not a regular file but a %s", path,
                    ab_fs_type(st.st_mode));
     else
-        rc = read_all(fd, path, out, err);
+        rc = read_all(fd, path, first_chunk(&st), out, err);
     close(fd);
     return rc;
 }

@@ -14,6 +14,7 @@
 
 #include "lua/core.h"
 #include "lua/fiber.h"
+#include "lua/slice.h"
 
 enum { FIBERS = 4 };
 
@@ -168,6 +169,89 @@ static void test_every_allocation_may_fail(void **state)
     print_message("%ld points, %d ops left to the sweep, 0 leaked\n", points, swept);
 }
 
+/* ---- the grace period ---- */
+
+static void slice(void *arg)
+{
+    ab_slice_on_tick(arg);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Runs the script's body as one fiber, cancels it while it waits; gives what it left in
+ * `trace`. */
+static void run_cancelled(const char *body, char *trace, size_t size)
+{
+    struct ab_heap heap;
+    struct ab_loop loop;
+    struct ab_err err;
+    struct ab_sched sched;
+    ab_heap_init(&heap);
+    assert_int_equal(ab_loop_init(&loop, &err), 0);
+    lua_State *L = lua_newstate(ab_heap_alloc, &heap);
+    ab_sched_init(&sched, L, &loop);
+    sched.heap = &heap;
+    sched.grace_ms = 30;
+    const struct ab_watchdog_hooks hooks = {.slice = slice,
+                                            .warn = nothing,
+                                            .stuck = nothing,
+                                            .arg = &sched,
+                                            .warn_ms = 1000000,
+                                            .stuck_ms = 1000000};
+    sched.wd = ab_watchdog_new(&hooks, &err);
+    assert_non_null(sched.wd);
+    luaL_openlibs(L);
+    abl_open_engine(L);
+    assert_int_equal(luaL_loadstring(L, body), LUA_OK);
+    struct ab_fiber *f = abl_fiber_new(L, 0);
+    ab_fiber_set_deadline(f, 1);
+    ab_sched_run(&sched);
+    assert_int_equal(f->status, AB_FIBER_FAILED);
+    assert_true(f->hard);
+    lua_getglobal(L, "trace");
+    snprintf(trace, size, "%s", lua_tostring(L, -1));
+    lua_close(L);
+    ab_watchdog_free(sched.wd);
+    assert_int_equal(ab_loop_fini(&loop), 0);
+    assert_int_equal(heap.bytes, 0);
+}
+
+static void test_a_handler_that_waits_for_ever_is_closed(void **state)
+{
+    char trace[256];
+    (void)state;
+    run_cancelled(
+        "local fiber = require 'agentbox.sys.fiber'\n"
+        "trace = ''\n"
+        "local outer <close> = setmetatable({}, {__close = function()\n"
+        "  trace = trace .. ' outer' fiber.sleep(1000) trace = trace .. ' no' end})\n"
+        "local inner <close> = setmetatable({}, {__close = function()\n"
+        "  trace = trace .. ' inner' fiber.sleep(1000) trace = trace .. ' no' end})\n"
+        "fiber.sleep(1000)\n",
+        trace, sizeof trace);
+    assert_string_equal(trace,
+                        " inner outer"); /* the outer one runs too, but may not wait */
+}
+
+static void test_a_handler_that_loops_for_ever_is_stopped(void **state)
+{
+    char trace[256];
+    (void)state;
+    run_cancelled("local fiber = require 'agentbox.sys.fiber'\n"
+                  "trace = ''\n"
+                  "local outer <close> = setmetatable({}, {__close = function()\n"
+                  "  trace = trace .. ' outer' while true do pcall(function() while true "
+                  "do end end) end end})\n"
+                  "local inner <close> = setmetatable({}, {__close = function()\n"
+                  "  trace = trace .. ' inner' while true do end end})\n"
+                  "fiber.sleep(1000)\n",
+                  trace, sizeof trace);
+    assert_string_equal(trace, " inner outer");
+}
+
 static void test_accounts_are_exact(void **state)
 {
     (void)state;
@@ -201,6 +285,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clean_run),
         cmocka_unit_test(test_every_allocation_may_fail),
+        cmocka_unit_test(test_a_handler_that_waits_for_ever_is_closed),
+        cmocka_unit_test(test_a_handler_that_loops_for_ever_is_stopped),
         cmocka_unit_test(test_accounts_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
