@@ -47,8 +47,10 @@ static void refuse(int ctl, int errnum)
     send_exit(ctl, &m);
 }
 
-void ab_command_finish(struct command *c, int status, const struct rusage *usage)
+void ab_command_finish(struct command *c)
 {
+    int status = c->status;
+    const struct rusage *usage = &c->usage;
     bool signalled = WIFSIGNALED(status);
     struct ab_wire_exit m = {
         .flags = (c->killed ? AB_WIRE_KILLED : 0u) | (c->errnum ? AB_WIRE_NO_EXEC : 0u),

@@ -12,10 +12,13 @@
 struct command {
     pid_t pid; /* 0: free entry */
     int ctl;
-    bool killed;
+    bool killed; /* and not over before everything of it is gone */
+    bool reaped;
+    int status; /* of its leader, once reaped */
+    struct rusage usage;
     int errnum;           /* why exec failed, or 0 */
     uint64_t start_ticks; /* boot time in clock ticks, as in /proc/PID/stat */
-    uint64_t start_us;
+    uint64_t start_us, kill_us;
 };
 
 struct pid1 {
@@ -29,11 +32,11 @@ struct pid1 {
 /* Starts what EXEC asks for. fds are taken. An answer that cannot be started is told on its ctl. */
 void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, int nfds);
 
-/* Sends EXIT and frees the entry. */
-void ab_command_finish(struct command *c, int status, const struct rusage *usage);
+/* Sends EXIT and frees the entry, whose leader was reaped. */
+void ab_command_finish(struct command *c);
 
-/* Kills c and everything that it started. */
-void ab_command_kill(struct pid1 *p, struct command *c);
+/* Kills c and everything that it started; true when nothing of that is alive any more. */
+bool ab_command_kill(struct pid1 *p, struct command *c);
 
 uint64_t ab_now_us(void);
 

@@ -131,28 +131,35 @@ static bool kill_again(struct process *x, const struct process *before, size_t n
     return false;
 }
 
-/* One look at all processes; how many of c's were new. The earlier look is given up. */
-static size_t kill_round(struct pid1 *p, const struct command *c)
+/* One look at all processes. Tells how many of c's were new; the earlier look is given up. */
+static size_t kill_round(struct pid1 *p, const struct command *c, size_t *alive)
 {
     struct process *before = list;
     size_t nbefore = count, fresh = 0;
     list = NULL;
     room = 0;
+    *alive = 0;
     list_processes(p->proc);
-    for (size_t i = 0; i < count; i++)
-        if (belongs(p, &list[i], c) && !kill_again(&list[i], before, nbefore))
+    for (size_t i = 0; i < count; i++) {
+        if (!belongs(p, &list[i], c))
+            continue;
+        ++*alive;
+        if (!kill_again(&list[i], before, nbefore))
             fresh++;
+    }
     free(before);
     return fresh;
 }
 
-void ab_command_kill(struct pid1 *p, struct command *c)
+bool ab_command_kill(struct pid1 *p, struct command *c)
 {
+    size_t alive = 0;
     c->killed = true;
     count = 0;
     for (int round = 0; round < ROUNDS; round++)
-        if (kill_round(p, c) == 0)
-            return;
+        if (kill_round(p, c, &alive) == 0)
+            return alive == 0;
     /* It makes processes faster than we find them. One call that cannot be outrun: */
     kill(-1, SIGKILL);
+    return false;
 }

@@ -14,6 +14,9 @@
 #include "init/init.h"
 #include "init/sys.h"
 
+#define SETTLE_MS   1
+#define PATIENCE_US 5000000
+
 static struct pid1 self;
 static uint8_t packet[AB_WIRE_MAX];
 
@@ -29,10 +32,36 @@ static void reap(void)
     int status;
     struct rusage usage;
     pid_t pid;
-    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0)
-        for (int i = 0; i < AB_COMMANDS; i++)
-            if (self.commands[i].pid == pid)
-                ab_command_finish(&self.commands[i], status, &usage);
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        for (int i = 0; i < AB_COMMANDS; i++) {
+            struct command *c = &self.commands[i];
+            if (c->pid != pid || c->reaped)
+                continue;
+            c->reaped = true;
+            c->status = status;
+            c->usage = usage;
+            if (!c->killed)
+                ab_command_finish(c);
+        }
+    }
+}
+
+/* A command that is killed is over when everything that it started is gone, so that whoever asked
+ * for it can rely on that. True while there is one to come back to. */
+static bool settle(void)
+{
+    bool waiting = false;
+    for (int i = 0; i < AB_COMMANDS; i++) {
+        struct command *c = &self.commands[i];
+        if (!c->pid || !c->killed)
+            continue;
+        bool late = ab_now_us() - c->kill_us > PATIENCE_US; /* what the kernel does not let go */
+        if ((ab_command_kill(&self, c) || late) && c->reaped)
+            ab_command_finish(c);
+        else
+            waiting = true;
+    }
+    return waiting;
 }
 
 static void serve_engine(void)
@@ -58,8 +87,10 @@ static void serve_command(struct command *c)
         return;
     if (n > 0)
         ab_wire_close_fds(fds, nfds);
-    if (n <= 0 || ab_wire_type(packet, (size_t)n) == AB_WIRE_KILL)
-        ab_command_kill(&self, c);
+    if ((n <= 0 || ab_wire_type(packet, (size_t)n) == AB_WIRE_KILL) && !c->killed) {
+        c->killed = true;
+        c->kill_us = ab_now_us();
+    }
     if (n <= 0)
         sys_close(&c->ctl);
 }
@@ -89,6 +120,7 @@ void ab_pid1(int sock, const struct ab_wire_create *spec)
     self.pts = open("/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
     self.tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
     int signals = open_signals();
+    bool waiting = false;
     say_ready();
     for (;;) {
         struct pollfd p[AB_COMMANDS + 2] = {{.fd = sock, .events = POLLIN},
@@ -102,7 +134,7 @@ void ab_pid1(int sock, const struct ab_wire_create *spec)
             by_slot[n - 2] = c;
             p[n++] = (struct pollfd){.fd = c->ctl, .events = POLLIN};
         }
-        if (poll(p, n, -1) < 0)
+        if (poll(p, n, waiting ? SETTLE_MS : -1) < 0)
             continue;
         if (p[1].revents) {
             struct signalfd_siginfo info[8];
@@ -115,5 +147,6 @@ void ab_pid1(int sock, const struct ab_wire_create *spec)
                 serve_command(by_slot[i - 2]);
         if (p[0].revents)
             serve_engine();
+        waiting = settle();
     }
 }
