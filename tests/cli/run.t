@@ -39,6 +39,35 @@ out.jsonl
 1 trajectories, 0 problems
 [exit 0]
 
+A model server, streamed and not; its key stays out of everything that is written.
+
+$ cat > serve.sh <<'END'
+> mkfifo port
+> python3 $SRC/tests/support/fakellm.py --strict --token sk-good-key-1 --watch-pid $PPID --script "{\"steps\": $(cat solve.json)}" > port &
+> read p < port; rm port
+> END
+[exit 0]
+
+$ . ./serve.sh; OPENAI_API_KEY=sk-good-key-1 agentbox run -m m --base-url http://127.0.0.1:$p/v1 -o served fix_fizzbuzz
+status=success reward=1.0 steps=1
+saved served/fix_fizzbuzz_<*>.json
+[exit 0]
+
+$ . ./serve.sh; OPENAI_API_KEY=sk-good-key-1 agentbox run -m m --base-url http://127.0.0.1:$p/v1 -o served --stream fix_fizzbuzz
+status=success reward=1.0 steps=1
+saved served/fix_fizzbuzz_<*>.json
+[exit 0]
+
+$ . ./serve.sh; agentbox run -m m --base-url http://127.0.0.1:$p/v1 -o served --api-key sk-wrong-key fix_fizzbuzz
+agentbox: run: HTTP 401: <*>
+status=error reward=- steps=0
+saved served/fix_fizzbuzz_<*>.json
+[exit 3]
+
+$ grep -rl -e sk-good-key-1 -e sk-wrong-key served | wc -l
+0
+[exit 0]
+
 The configuration gives what no flag gives.
 
 $ printf 'model: { model: "scripted:solve.json" }\nrun: { out: from-config }\n' > agentbox.yaml; agentbox run fix_fizzbuzz; s=$?; rm agentbox.yaml; exit $s
