@@ -147,7 +147,7 @@ static ALWAYS_INLINE int advance(struct ab_json_scan *s, const struct kinds *k,
 int ab_json_check(struct ab_json_scan *scan, size_t at, unsigned depth, size_t *end)
 {
     struct ab_json_scan s = *scan;
-    struct kinds k;
+    struct kinds k = {{0}};
     unsigned base = depth - 1;
     depth = base;
     for (;;) {

@@ -1,7 +1,7 @@
 /* yaml.c - libyaml's events to nodes.
  *
- * Nodes lie in document order, so a subtree is a range of them: an alias copies the range of
- * its anchor, and a merge key rewrites the range of its mapping when that ends.
+ * Nodes lie in document order, so a subtree is a range of them: an alias copies the range
+ * of its anchor, and a merge key rewrites the range of its mapping when that ends.
  */
 #include "base/yaml.h"
 
@@ -13,8 +13,8 @@
 
 #include "base/yaml_scalar.h"
 
-/* Aliases are looked up one by one. */
-enum { MAX_ANCHORS = 1000 };
+/* Aliases are looked up one by one; and libyaml compares each %TAG with all before it. */
+enum { MAX_ANCHORS = 1000, MAX_DIRECTIVES = 100 };
 
 struct level {
     size_t node;
@@ -48,8 +48,8 @@ static int fail_at(struct builder *b, struct ab_yaml_mark at, enum ab_errcode co
 {
     *b->mark = at;
     return ab_err_set(b->err, code, "%s%s%.80s%s at line %zu column %zu", what,
-                      detail ? " '" : "", detail ? detail : "", detail ? "'" : "", at.line,
-                      at.column);
+                      detail ? " '" : "", detail ? detail : "", detail ? "'" : "",
+                      at.line, at.column);
 }
 
 static struct ab_yaml_mark mark_of(const yaml_mark_t *m)
@@ -64,8 +64,8 @@ static int fail(struct builder *b, const yaml_event_t *ev, const char *what,
 }
 
 /* Adds a node whose text, if any, is copied. Returns its number. */
-static size_t add(struct builder *b, struct ab_json_node node, const char *text, size_t len,
-                  struct ab_yaml_mark at)
+static size_t add(struct builder *b, struct ab_json_node node, const char *text,
+                  size_t len, struct ab_yaml_mark at)
 {
     size_t i = b->doc->count;
     *ab_json_add(b->doc, AB_JSON_NULL) = node;
@@ -124,7 +124,8 @@ static int resolve_tagged(struct builder *b, const yaml_event_t *ev, const char 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (!has_tag(tag, known[i].name))
             continue;
-        *node = ab_yaml_resolve((const char *)ev->data.scalar.value, ev->data.scalar.length);
+        *node =
+            ab_yaml_resolve((const char *)ev->data.scalar.value, ev->data.scalar.length);
         if (!memchr(known[i].kinds, node->kind, sizeof known[i].kinds))
             return fail(b, ev, "the value does not fit its tag", tag);
         if (i == 3 && node->kind == AB_JSON_INT)
@@ -176,8 +177,8 @@ static int expand_alias(struct builder *b, const yaml_event_t *ev)
         return fail(b, ev, "an alias inside its own anchor", name);
     b->aliased += a->end - a->start;
     if (b->aliased > AB_YAML_MAX_ALIAS)
-        return fail_at(b, mark_of(&ev->start_mark), AB_ETOOBIG, "aliases expand to too much",
-                       NULL);
+        return fail_at(b, mark_of(&ev->start_mark), AB_ETOOBIG,
+                       "aliases expand to too much", NULL);
     for (size_t i = a->start; i < a->end; i++) {
         struct ab_json_node node = b->doc->nodes[i];
         *ab_json_add(b->doc, AB_JSON_NULL) = node;
@@ -243,10 +244,10 @@ static void copy_range(struct ab_json_node *to, size_t *n, const struct ab_json 
     *n += end - from;
 }
 
-/* Copies the members of what `<<` names, the last of a list first: of repeated keys the later
- * wins, so that an explicit key, copied after these, beats them all. */
-static int copy_merged(struct builder *b, size_t value, struct ab_json_node *to, size_t *n,
-                       uint32_t *members)
+/* Copies the members of what `<<` names, the last of a list first: of repeated keys the
+ * later wins, so that an explicit key, copied after these, beats them all. */
+static int copy_merged(struct builder *b, size_t value, struct ab_json_node *to,
+                       size_t *n, uint32_t *members)
 {
     const struct ab_json *doc = b->doc;
     const struct ab_json_node *v = &doc->nodes[value];
@@ -267,7 +268,8 @@ static int copy_merged(struct builder *b, size_t value, struct ab_json_node *to,
     for (size_t k = count; k > 0 && rc == 0; k--) {
         const struct ab_json_node *one = &doc->nodes[starts[k - 1]];
         if (one->kind != AB_JSON_OBJECT) {
-            rc = fail_at(b, b->marks[starts[k - 1]], AB_EPARSE, "'<<' needs mappings", NULL);
+            rc = fail_at(b, b->marks[starts[k - 1]], AB_EPARSE, "'<<' needs mappings",
+                         NULL);
             break;
         }
         copy_range(to, n, doc, starts[k - 1] + 1, subtree_end(doc, starts[k - 1]));
@@ -330,8 +332,8 @@ static int open_level(struct builder *b, const yaml_event_t *ev, bool mapping,
     struct level l = {.node = b->doc->count, .mapping = mapping};
     if (open_anchor(b, ev, anchor, &l.anchor) < 0)
         return -1;
-    add(b, (struct ab_json_node){.kind = mapping ? AB_JSON_OBJECT : AB_JSON_ARRAY}, NULL, 0,
-        at);
+    add(b, (struct ab_json_node){.kind = mapping ? AB_JSON_OBJECT : AB_JSON_ARRAY}, NULL,
+        0, at);
     b->levels[b->depth++] = l;
     return 0;
 }
@@ -428,7 +430,8 @@ static int run(struct builder *b)
             return -1;
     }
     if (b->doc->count == 0)
-        add(b, (struct ab_json_node){.kind = AB_JSON_NULL}, NULL, 0, (struct ab_yaml_mark){0});
+        add(b, (struct ab_json_node){.kind = AB_JSON_NULL}, NULL, 0,
+            (struct ab_yaml_mark){0});
     return 0;
 }
 
@@ -440,6 +443,19 @@ static bool looks_like_json(const char *text, size_t len)
     return i < len && (text[i] == '{' || text[i] == '[');
 }
 
+static bool has_too_many_directives(const char *text, size_t len)
+{
+    static const char mark[] = "\n%TAG";
+    const char *end = text + len;
+    for (int n = 0; n < MAX_DIRECTIVES; n++) {
+        text = memmem(text, (size_t)(end - text), mark, sizeof mark - 1);
+        if (!text)
+            return false;
+        text++;
+    }
+    return true;
+}
+
 int ab_yaml_parse(struct ab_json *doc, const char *text, size_t len,
                   struct ab_yaml_mark *mark, struct ab_err *err)
 {
@@ -449,6 +465,8 @@ int ab_yaml_parse(struct ab_json *doc, const char *text, size_t len,
         return ab_err_set(err, AB_ETOOBIG, "YAML of %zu bytes", len);
     if (looks_like_json(text, len) && ab_json_parse(doc, text, len, NULL, err) == 0)
         return 0;
+    if (has_too_many_directives(text, len))
+        return ab_err_set(err, AB_ETOOBIG, "too many %%TAG directives");
     doc->count = 0;
     ab_buf_clear(&doc->text);
     if (!yaml_parser_initialize(&b.parser))
@@ -477,7 +495,8 @@ static bool is_old_boolean(const char *s, size_t len)
 /* Conservative: what might be syntax, or a number or a date elsewhere, is not plain. */
 bool ab_yaml_is_plain(const char *s, size_t len)
 {
-    if (len == 0 || ab_yaml_resolve(s, len).kind != AB_JSON_STRING || is_old_boolean(s, len))
+    if (len == 0 || ab_yaml_resolve(s, len).kind != AB_JSON_STRING ||
+        is_old_boolean(s, len))
         return false;
     if (strchr("0123456789.+-?:,[]{}#&*!|>'\"%@`=<~ ", s[0]))
         return false;
