@@ -94,7 +94,7 @@ end
 
 local passed_on = {
   "method", "url", "body", "connect_timeout_s", "first_byte_timeout_s", "idle_timeout_s", "timeout_s", "max_body_bytes",
-  "unix_socket", "ca_file", "ca_pem", "cert_pem", "key_pem", "insecure", "host_limit", "max_redirects",
+  "unix_socket", "keep_alive", "ca_file", "ca_pem", "cert_pem", "key_pem", "insecure", "host_limit", "max_redirects",
 }
 local known = { headers = true, proxy = true, on_headers = true }
 for _, key in ipairs(passed_on) do known[key] = true end
@@ -157,6 +157,7 @@ Stream.__close = Stream.close
 ---@field cert_pem? string
 ---@field key_pem? string
 ---@field insecure? boolean             # do not verify the server's certificate
+---@field keep_alive? boolean           # false: the connection is not kept for the next request; default true
 ---@field host_limit? integer           # transfers at once to this host; the rest queue. Default: no limit
 ---@field max_redirects? integer        # default 10 for GET and HEAD, else 0: a redirect is the response
 ---@field on_headers? fun(response: agentbox.HttpStream)

@@ -56,6 +56,7 @@ static const char *const options[] = {
     "host_limit",
     "max_redirects",
     "max_body_bytes",
+    "keep_alive",
     NULL,
 };
 
@@ -109,6 +110,7 @@ static void check_spec(lua_State *L, struct ab_http_spec *spec)
     spec->cert_pem = abl_opt_string(L, 1, "cert_pem", NULL);
     spec->key_pem = abl_opt_string(L, 1, "key_pem", NULL);
     spec->insecure = abl_opt_boolean(L, 1, "insecure", false);
+    spec->once = !abl_opt_boolean(L, 1, "keep_alive", true);
     spec->connect_ms = opt_ms(L, "connect_timeout_s");
     spec->first_byte_ms = opt_ms(L, "first_byte_timeout_s");
     spec->idle_ms = opt_ms(L, "idle_timeout_s");

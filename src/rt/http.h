@@ -35,6 +35,7 @@ struct ab_http_spec {
     const char *cert_pem;    /* client certificate and its key */
     const char *key_pem;
     bool insecure;           /* do not verify the server's certificate */
+    bool once;               /* do not keep the connection for the next transfer */
     bool stream;             /* hand out the body in pieces; pauses when nobody reads */
     uint64_t max_body_bytes; /* 0: no cap */
     uint64_t connect_ms;     /* name, connection, TLS. 0 in these four: no deadline */

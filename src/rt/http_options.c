@@ -188,6 +188,7 @@ static void set_connection(struct ab_http_transfer *t, const struct ab_http_spec
     lib->easy_setopt(t->easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
     lib->easy_setopt(t->easy, CURLOPT_BUFFERSIZE, READ_BUFFER_BYTES);
     lib->easy_setopt(t->easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
+    lib->easy_setopt(t->easy, CURLOPT_FORBID_REUSE, spec->once ? 1L : 0L);
     lib->easy_setopt(t->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     lib->easy_setopt(t->easy, CURLOPT_TCP_KEEPIDLE, 30L);
     lib->easy_setopt(t->easy, CURLOPT_TCP_KEEPINTVL, 15L);

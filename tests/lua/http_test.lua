@@ -1,6 +1,7 @@
 -- agentbox.http against a local server: values, phases, deadlines, streams, cancel.
 local async = require "agentbox.async"
 local fiber = require "agentbox.sys.fiber"
+local fs = require "agentbox.sys.fs"
 local http = require "agentbox.http"
 local json = require "agentbox.json"
 local test = require "agentbox.test"
@@ -224,6 +225,52 @@ function M.test_a_proxy_gets_the_whole_address()
   local address = fakellm.address()
   local response = assert(http.request { url = "http://no-such-host.invalid/_echo", proxy = address })
   test.eq(json.decode(response.body).headers.host, "no-such-host.invalid") -- it was asked; no name was looked up
+end
+
+function M.test_a_unix_socket()
+  local dir = assert(fs.tmpdir "agentbox-http")
+  local server = fakellm.start("--unix " .. dir .. "/s")
+  local response = assert(http.request { url = "http://any.name/_echo", unix_socket = server.where, keep_alive = false })
+  test.eq(json.decode(response.body).headers.host, "any.name")
+  assert(server.stop { url = "http://x/_quit", unix_socket = server.where, keep_alive = false })
+  assert(fs.remove(dir, true))
+  local gone = test.fails("network", http.request { url = "http://x/", unix_socket = server.where, keep_alive = false })
+  test.eq(gone.phase, "connect")
+end
+
+-- A certificate for 127.0.0.1 that nobody has signed but itself.
+local function certificate(dir)
+  local command = "openssl req -x509 -newkey rsa:2048 -nodes -keyout %s/key -out %s/cert -days 2 "
+      .. "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1,DNS:localhost 2>&1"
+  local pipe <close> = assert(io.popen(command:format(dir, dir)))
+  pipe:read "a"
+  if not fs.stat(dir .. "/cert") then test.skip "no openssl program" end
+  return dir .. "/cert", dir .. "/key"
+end
+
+function M.test_tls_is_verified()
+  local dir = assert(fs.tmpdir "agentbox-http")
+  local cert, key = certificate(dir)
+  local server = fakellm.start(("--tls %s %s"):format(cert, key))
+  local function ask(opts)
+    local request = { url = ("https://127.0.0.1:%s/_echo"):format(server.where), proxy = false }
+    request.keep_alive = false -- nothing is kept of a server that is soon gone
+    for name, value in pairs(opts) do request[name] = value end
+    return http.request(request)
+  end
+  local e = test.fails("network", ask {})
+  test.eq(e.phase, "tls")
+  test.contains(e.msg, "certificate")
+  local trusted = assert(ask { ca_file = cert })
+  test.eq(trusted.status, 200)
+  test.ok(trusted.timing.tls_s > 0)
+  test.eq(assert(ask { ca_pem = assert(fs.read(cert)) }).status, 200)
+  test.eq(assert(ask { insecure = true }).status, 200)
+  local wrong_name = { ca_file = cert, url = ("https://localhost.localdomain:%s/"):format(server.where) }
+  test.fails("network", ask(wrong_name))
+  local quit = ("https://127.0.0.1:%s/_quit"):format(server.where)
+  assert(server.stop { url = quit, ca_file = cert, keep_alive = false })
+  assert(fs.remove(dir, true))
 end
 
 function M.test_dates()

@@ -336,7 +336,7 @@ function M.test_deadlines()
   local request = ask()
   request.timeout_s = 0.1 -- bounds the call with its retries
   e = test.fails("timeout", open(fake):complete(request))
-  test.eq(e.attempts, 1)
+  test.ok(e.attempts < 8)
 end
 
 function M.test_another_endpoint_takes_over()

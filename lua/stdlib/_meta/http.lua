@@ -20,6 +20,7 @@ local M = {}
 ---@field cert_pem? string
 ---@field key_pem? string
 ---@field insecure? boolean
+---@field keep_alive? boolean           # default true
 ---@field host_limit? integer
 ---@field max_redirects? integer         # 0 or nil: a redirect is the response
 
