@@ -14,7 +14,7 @@
 #include "base/yaml_scalar.h"
 
 /* Aliases are looked up one by one; and libyaml compares each %TAG with all before it. */
-enum { MAX_ANCHORS = 1000, MAX_DIRECTIVES = 100 };
+enum { MAX_ANCHORS = 1000, MAX_DIRECTIVES = 1000 };
 
 struct level {
     size_t node;
@@ -445,7 +445,7 @@ static bool looks_like_json(const char *text, size_t len)
 
 static bool has_too_many_directives(const char *text, size_t len)
 {
-    static const char mark[] = "\n%TAG";
+    static const char mark[] = "%TAG"; /* wherever: YAML knows five line breaks */
     const char *end = text + len;
     for (int n = 0; n < MAX_DIRECTIVES; n++) {
         text = memmem(text, (size_t)(end - text), mark, sizeof mark - 1);
