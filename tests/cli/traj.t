@@ -71,3 +71,14 @@ agentbox: <*>missing.json<*>
 $ agentbox export missing.json -o x.jsonl; ls x.json* 2>/dev/null
 agentbox: <*>missing.json<*>
 [exit 2]
+
+What is stored can be checked.
+
+$ agentbox run $SRC/tasks/sum_list -o out >/dev/null 2>&1; agentbox traj check out
+trajectories=1 problems=0
+[exit 0]
+
+$ sed -i 's/list/lust/' out/*/trajectories-00000.jsonl; agentbox traj check out
+-: <*>trajectories-00000.jsonl:1: <*>the line does not have its recorded sum
+trajectories=0 problems=1
+[exit 1]

@@ -65,7 +65,7 @@ local function check(args)
     for _, problem in ipairs(report.problems) do
       put(("%s: %s: %s\n"):format(out.line(problem.id), out.line(problem.where), out.line(problem.msg)))
     end
-    put(("%d trajectories, %d problems\n"):format(report.trajectories, #report.problems))
+    put(("trajectories=%d problems=%d\n"):format(report.trajectories, #report.problems))
   end
   return #report.problems == 0 and 0 or 1
 end
