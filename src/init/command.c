@@ -228,7 +228,7 @@ static int open_terminal(const struct pid1 *p, struct start *s, int ctl)
         return -1;
     }
     for (int fd = 0; fd < 3; fd++)
-        s->io[fd] = fd ? dup(inner) : inner;
+        s->io[fd] = fd ? fcntl(inner, F_DUPFD_CLOEXEC, 3) : inner;
     s->terminal = outer;
     return 0;
 }
@@ -291,7 +291,7 @@ void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, in
     if (!terminal) {
         s.io[1] = fds[at++];
         s.io[2] = fds[at++];
-        s.io[0] = has_stdin ? fds[at++] : dup(0); /* our own stdin is the sandbox's /dev/null */
+        s.io[0] = has_stdin ? fds[at++] : fcntl(0, F_DUPFD_CLOEXEC, 3); /* our own stdin is the sandbox's /dev/null */
     }
     int file = in_file ? fds[at] : -1;
     const char *strings = in_file ? map_strings(m, file) : m->strings;

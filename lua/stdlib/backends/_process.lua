@@ -132,6 +132,7 @@ end
 ---@return agentbox.Err? err
 function Process:read(opts)
   opts = schema.options(opts or {}, read_shape, "process:read")
+  if self._outcome then return nil end
   local max, from = opts.max or 1 << 20, 1
   local time = require "agentbox.sys.time"
   local deadline = opts.timeout_s and time.monotonic() + opts.timeout_s
@@ -179,15 +180,17 @@ function Process:ask(bytes, opts)
   return self:read(opts)
 end
 
----Waits for the end. The outcome has the output that nobody read.
+---Waits for the end. The outcome has the output that nobody read; asked again, it is the same.
 ---@async
 ---@param timeout_s? number
 ---@return agentbox.Outcome? outcome
 ---@return agentbox.Err? err     # code `timeout` when it still runs
 function Process:wait(timeout_s)
+  if self._outcome then return self._outcome end
   local outcome, problem = self._raw:wait(timeout_s)
   if not outcome then return nil, problem end
   outcome.stdout = take(self, #self._held) .. outcome.stdout
+  self._outcome = outcome
   return outcome
 end
 
