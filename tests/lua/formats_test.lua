@@ -335,6 +335,24 @@ function M.test_text_and_bytes_survive_every_format()
   end
 end
 
+function M.test_huge_records()
+  local huge = ("line of output \u{E9}\n"):rep(200000)
+  local ids, lp = {}, {}
+  for i = 1, 50000 do ids[i], lp[i] = i, -i / 1e6 end
+  local ro = made.new { user = huge }
+  ro:reply(made.object("role", "assistant", "content", huge), { tokens = { prompt = { 1 }, out = ids, lp = lp } })
+  local t = ro:finish()
+  lu.assertEquals(#t.line.errors, 0)
+  local parse, traj = require "agentbox.record.parse".parse, require "agentbox.traj"
+  local again = traj.new(assert(parse(json.encode(t.line))), { blobs = t._from.blobs })
+  lu.assertEquals(again.messages[3].content, huge)
+  lu.assertEquals(#again:calls()().tokens.out, 50000)
+  lu.assertEquals(written("agentbox", again).messages[3].content, huge)
+  local item = written("art", again, { form = "messages" }).messages_and_choices[3]
+  lu.assertEquals({ #item.token_ids, #item.logprobs.content }, { 50000, 50000 })
+  lu.assertEquals(sft(again).messages[2].content, huge)
+end
+
 function M.test_a_pretty_printed_response_becomes_one_line()
   local ro = made.new()
   local text = '{\n "id": "x",\n "object": "chat.completion", "created": 1, "model": "m",\n "choices": [{"index": 0, "finish_reason": "stop",\n'

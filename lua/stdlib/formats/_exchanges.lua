@@ -42,14 +42,12 @@ local function made_response(t, call)
   return out
 end
 
+-- The response, whether it is the recorded one; nil when ART has no word for the way it ended.
 local function response_of(t, call)
-  local response = choice.response(t, call)
-  local choices = response and response.choices
-  if type(choices) ~= "table" or #choices == 0 then return made_response(t, call), false end
-  for _, item in ipairs(choices) do
-    if not choice.knows(item.finish_reason) then return nil, true end
-  end
-  return one_line(t:body(call, "response")), true
+  local text = t:body(call, "response")
+  if not text then return made_response(t, call), false end
+  if not choice.knows(call.finish and call.finish.raw) then return nil, true end
+  return one_line(text), true
 end
 
 local function exchange_of(t, call, lost)

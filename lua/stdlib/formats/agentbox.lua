@@ -123,7 +123,10 @@ local METRICS = {
   "sandbox_create_s", "verify_s", "seed_s",
 }
 
-local function metrics_of(t)
+--- AgentBox's counters.
+---@param t agentbox.Traj
+---@return table
+function M.metrics(t)
   local metrics, out = t.metrics, json.object {}
   for i, key in ipairs(METRICS) do
     local value = metrics[key]
@@ -147,8 +150,10 @@ local function tool_names(t)
   return names
 end
 
--- The keys that AgentBox writes, then whatever else the rollout's metadata holds.
-local function metadata_of(t)
+--- The keys that AgentBox writes, then whatever else the rollout's metadata holds.
+---@param t agentbox.Traj
+---@return table
+function M.metadata(t)
   local out, verify = json.object {}, t.verify
   out.task_metadata = null(t.task.metadata or json.object {})
   if verify then
@@ -192,8 +197,8 @@ function M.convert(t)
   for i, run in ipairs(line.tool_runs) do doc.tool_call_records[i] = record_of(t, run) end
   doc.reward = t.scored and float(t.reward) or json.null
   doc.final_status = t.final_status
-  doc.metrics = metrics_of(t)
-  doc.metadata = metadata_of(t)
+  doc.metrics = M.metrics(t)
+  doc.metadata = M.metadata(t)
   doc.error = null(t.error)
   doc.model = null(line.policy.model)
   doc.tool_mode = null(line.tool_mode)

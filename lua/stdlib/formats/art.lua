@@ -39,7 +39,7 @@ local function scalar(value)
 end
 
 -- ART before 0.5.20 takes scalars only: lists are joined, the rest is JSON text.
-local function metadata_of(t, native)
+local function metadata_of(t)
   local out = json.object {}
   out.task_id = t.task_id
   out.run_id = t.run_id
@@ -48,16 +48,16 @@ local function metadata_of(t, native)
   out.trajectory_id = t.id
   out.stop = t.stop_reason
   out.failure_class = t.failure_class or json.null
-  for key, value in pairs(native.metadata) do
+  for key, value in pairs(agentbox.metadata(t)) do
     if out[key] == nil then out[key] = scalar(value) end
   end
-  if native.model ~= json.null then out.model = native.model end
-  if native.error ~= json.null then out.error = native.error end
+  out.model = choice.plain(t.line.policy.model) or out.model
+  out.error = t.error or out.error
   return out
 end
 
-local function metrics_of(t, native)
-  local out, metrics = json.object {}, native.metrics
+local function metrics_of(t)
+  local out, metrics = json.object {}, agentbox.metrics(t)
   out.duration = metrics.duration_s
   out.steps = metrics.steps
   out.tool_calls = metrics.tool_calls
@@ -188,7 +188,7 @@ function M.convert(t, opts)
   end
   local reason = unfit(t, opts)
   if reason then return nil, losses, reason end
-  local doc, native = json.object {}, (agentbox.convert(t))
+  local doc = json.object {}
   if opts.form == "exchanges" then
     doc.exchanges = exchanges.of(t, lost)
   else
@@ -196,8 +196,8 @@ function M.convert(t, opts)
   end
   doc.reward = t.reward + 0.0
   if t.version_min then doc.initial_policy_version, doc.final_policy_version = t.version_min, t.version_max end
-  doc.metrics = metrics_of(t, native)
-  doc.metadata = metadata_of(t, native)
+  doc.metrics = metrics_of(t)
+  doc.metadata = metadata_of(t)
   doc.logs = logs_of(t)
   if choice.any(t.line.calls, "error") then lost "calls that failed" end
   return doc, losses
