@@ -11,6 +11,7 @@ local err = require "agentbox.err"
 local failure = require "agentbox.models.failure"
 local http = require "agentbox.http"
 local json = require "agentbox.json"
+local log = require "agentbox.log"
 local reply = require "agentbox.models.reply"
 local retry = require "agentbox.models.retry"
 local secret = require "agentbox.secret"
@@ -21,6 +22,7 @@ local wire = require "agentbox.models.wire"
 local M = {}
 
 local MAX_COOKIES = 4096
+local EMFILE = 24
 
 ---@class agentbox.OpenAiModel: agentbox.Model
 local Model = {}
@@ -180,8 +182,12 @@ local function note_wait(self, request, event)
   local stats = self._stats
   stats.retries, stats.waiting = stats.retries + 1, stats.waiting + 1
   stats.next_try_at = time.now() + event.wait_s
-  if not self._on_retry then return end
   local e = event.err
+  if e.sys == EMFILE and not self._told then
+    self._told = true -- calls go on as descriptors become free, but not as many at once as were asked for
+    log.warn(("%s: %s"):format(self.name, e.msg))
+  end
+  if not self._on_retry then return end
   self._on_retry {
     attempt = event.attempt, wait_s = event.wait_s, code = e.code, msg = e.msg, http_status = e.http_status,
     session = request.session, model = self.name,
