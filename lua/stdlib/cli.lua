@@ -1,7 +1,7 @@
 --- The commands: `agentbox NAME ...` runs agentbox.cli.NAME, so a lab adds a command by adding a file
 --- (agentbox/cli/NAME.lua in an overlay). This file finds the command, parses, and turns what comes back
 --- into an exit status and one line on stderr.
-local suggest = require "agentbox.cli._suggest"
+local suggest = require "agentbox.suggest"
 
 local M = {}
 
@@ -236,7 +236,7 @@ end
 -- lab when its code called, else ours.
 local function on_raise(err)
   if type(err) == "table" and err.code then return err end
-  local traces = require "agentbox.cli._trace"
+  local traces = require "agentbox.traceback"
   local of_lab = #traces.lines(2) > 0 or tostring(err):find "^error loading module"
   if of_lab then return { code = "defect", msg = traces.text(err) } end
   return { bug = debug.traceback(tostring(err), 2) }

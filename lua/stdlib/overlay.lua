@@ -96,7 +96,7 @@ end
 function M.eject(name, dir)
   local source = loader.builtin_source(name)
   if not source then
-    local hint = require "agentbox.cli._suggest".hint(name, loader.builtins())
+    local hint = require "agentbox.suggest".hint(name, loader.builtins())
     return nil, err.new("notfound", ("no built-in module '%s'%s"):format(name, hint))
   end
   local path = ("%s/%s.lua"):format(dir, (name:gsub("%.", "/")))

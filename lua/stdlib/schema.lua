@@ -5,38 +5,18 @@
 --- number, boolean, function, list, map, record, any; several as "string|list". Null and absent are the same.
 local json = require "agentbox.json"
 local err = require "agentbox.err"
+local suggest = require "agentbox.suggest"
 
 local M = {}
 
 -- ---------------------------------------------------------------- words for people
-
-local function distance(a, b)
-  local row = {}
-  for j = 0, #b do row[j] = j end
-  for i = 1, #a do
-    local diag = row[0]
-    row[0] = i
-    for j = 1, #b do
-      local cost = a:byte(i) == b:byte(j) and 0 or 1
-      diag, row[j] = row[j], math.min(row[j] + 1, row[j - 1] + 1, diag + cost)
-    end
-  end
-  return row[#b]
-end
 
 --- ' (did you mean "x"?)' when a name is near, else "".
 ---@param name string
 ---@param names string[]
 ---@return string
 function M.suggest(name, names)
-  if #name > 64 then return "" end
-  local best, best_distance
-  for _, candidate in ipairs(names) do
-    local d = distance(name:lower(), candidate:lower())
-    if d < #candidate and d <= (#candidate + 2) // 3 and (not best_distance or d < best_distance) then
-      best, best_distance = candidate, d
-    end
-  end
+  local best = #name <= 64 and suggest.nearest(name, names)
   return best and (' (did you mean "%s"?)'):format(best) or ""
 end
 

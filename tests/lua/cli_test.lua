@@ -1,6 +1,6 @@
 local lu = require "luaunit"
 local parse = require "agentbox.cli._parse"
-local suggest = require "agentbox.cli._suggest"
+local suggest = require "agentbox.suggest"
 
 local command = {
   name = "cook", summary = "cook something",

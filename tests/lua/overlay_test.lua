@@ -81,15 +81,15 @@ function M.test_eject_does_not_overwrite()
 end
 
 function M.test_an_override_may_call_what_it_overrides()
-  put("agentbox/cli/_suggest.lua", [[
-    local base = require("agentbox").builtin "agentbox.cli._suggest"
+  put("agentbox/suggest.lua", [[
+    local base = require("agentbox").builtin "agentbox.suggest"
     return { nearest = function(...) return "mine, not " .. tostring(base.nearest(...)) end }
   ]])
   loader.set_overlays { dir }
-  local kept = package.loaded["agentbox.cli._suggest"]
-  package.loaded["agentbox.cli._suggest"] = nil
-  local override = require "agentbox.cli._suggest"
-  package.loaded["agentbox.cli._suggest"] = kept
+  local kept = package.loaded["agentbox.suggest"]
+  package.loaded["agentbox.suggest"] = nil
+  local override = require "agentbox.suggest"
+  package.loaded["agentbox.suggest"] = kept
   lu.assertEquals(override.nearest("rnu", { "run" }), "mine, not run")
 end
 

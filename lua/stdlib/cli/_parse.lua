@@ -5,7 +5,7 @@
 --   options   = { { "-m --model", "NAME", "what it does", default = shown in the help } , { "--network", "a flag" } }
 -- Further keys of an option: repeats (every value is kept), number, integer, choices.
 -- Help, the manual page and the completions are made from the same tables.
-local suggest = require "agentbox.cli._suggest"
+local suggest = require "agentbox.suggest"
 
 local M = {}
 
@@ -129,7 +129,8 @@ local function match_option(word, known, names, fullname)
   end
   if option then return option, value end
   if word:match "^%-%d" or name:sub(2, 2) == "-" then name = word:match "^[^=]*" end
-  return usage(("%s: unknown option '%s'%s"):format(fullname, name, suggest.hint(name, names)))
+  local hint = name:sub(2, 2) == "-" and suggest.hint(name, names) or ""
+  return usage(("%s: unknown option '%s'%s"):format(fullname, name, hint))
 end
 
 -- An option of the command line in the form that argparse cannot misread: --name=value in one word.

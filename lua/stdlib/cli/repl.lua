@@ -40,7 +40,7 @@ local function compile(text)
 end
 
 local function on_raise(err)
-  return require "agentbox.cli._trace".text(err)
+  return require "agentbox.traceback".text(err)
 end
 
 local function show(ok, ...)

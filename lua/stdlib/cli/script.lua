@@ -25,7 +25,7 @@ end
 -- Cancel and os.exit pass; everything else that a script lets escape is its author's to read.
 local function on_raise(err)
   if type(err) == "table" and err.cancel then return err end
-  return { code = "defect", msg = require "agentbox.cli._trace".text(err) }
+  return { code = "defect", msg = require "agentbox.traceback".text(err) }
 end
 
 function M.run(args)

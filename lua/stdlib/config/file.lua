@@ -1,7 +1,7 @@
 --- A configuration file: finding it, reading it, checking it against the closed list of fields, and putting
 --- environment variables into its strings.
 local fields = require "agentbox.config.fields"
-local suggest = require "agentbox.cli._suggest"
+local suggest = require "agentbox.suggest"
 
 local M = {}
 

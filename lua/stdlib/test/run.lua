@@ -3,7 +3,7 @@
 local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.sys.fs"
 local test = require "agentbox.test"
-local traces = require "agentbox.cli._trace"
+local traces = require "agentbox.traceback"
 
 local M = {}
 

@@ -28,7 +28,8 @@ end
 ---@param candidates string[]
 ---@return string?
 function M.nearest(word, candidates)
-  local best, best_distance = nil, math.max(1, math.min(3, #word // 3)) + 1
+  local limit = #word < 2 and 0 or math.max(1, math.min(3, #word // 3)) -- of one letter nothing can be guessed
+  local best, best_distance = nil, limit + 1
   for _, candidate in ipairs(candidates) do
     local distance = M.distance(word:lower(), candidate:lower())
     if distance < best_distance or (distance == best_distance and best and candidate < best) then
