@@ -170,7 +170,7 @@ end
 -- number follows.
 local function write_json(self, t)
   local doc = agentbox.convert(t)
-  local text = json.encode(doc, { indent = 2 })
+  local text = secret.redact(json.encode(doc, { indent = 2 }))
   local stem = ("%s/%s_%s"):format(self.dir, name.safe(t.task_id), name.safe(t.run_id:sub(1, 8)))
   local path, n = stem .. ".json", 1
   while true do

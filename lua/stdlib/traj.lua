@@ -141,7 +141,7 @@ function Traj:body(call, which)
   return body.bytes(self.line, call, which, function(hash) return read_blob(self, hash) end)
 end
 
---- The bytes of an artifact, unchanged.
+--- The bytes of an artifact, as the rollout left them (secrets replaced).
 ---@nodiscard
 ---@param path string
 ---@return string? bytes

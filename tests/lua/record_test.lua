@@ -311,7 +311,8 @@ function M.test_secrets_are_replaced_everywhere_and_words_are_not()
   ro:reply(made.object("role", "assistant", "content", key, "tool_calls", json.array { call }))
   ro:tools({ call }, { { text = "sk-plain-0123 max_tokens token" } })
   ro:reply(made.object("role", "assistant", "content", "x"), { raw_response = "two\nlines with sk-plain-0123" })
-  local t = ro:finish { error = "401 for sk-plain-0123", metadata = { k = key } }
+  local t = ro:finish { error = "401 for sk-plain-0123", metadata = { k = key }, artifacts = { a = "\0 sk-plain-0123" } }
+  lu.assertEquals(t.line.artifacts[1].redacted, true)
   local text = text_of(t)
   for _, bytes in pairs(t._from.blobs) do text = text .. bytes end
   lu.assertNil(text:find("sk-plain-0123", 1, true))

@@ -1,6 +1,7 @@
---- Files that a rollout leaves for its record: bytes by hash, unchanged, within limits.
+--- Files that a rollout leaves for its record: bytes by hash, within limits, unchanged unless a secret stands in them.
 local body = require "agentbox.record.body"
 local json = require "agentbox.json"
+local secret = require "agentbox.secret"
 local text = require "agentbox.text"
 
 local M = { MAX_FILE_BYTES = 16 * 1024 * 1024, MAX_TOTAL_BYTES = 64 * 1024 * 1024, MAX_FILES = 1000 }
@@ -31,8 +32,10 @@ function M.keep(given, blobs)
     if #file.bytes > M.MAX_FILE_BYTES or total + #file.bytes > M.MAX_TOTAL_BYTES then
       entry.omitted = true
     else
-      entry.hash = body.hash(file.bytes)
-      blobs[entry.hash], total = file.bytes, total + #file.bytes
+      local bytes = secret.redact(file.bytes)
+      if bytes ~= file.bytes then entry.redacted = true end
+      entry.hash = body.hash(bytes)
+      blobs[entry.hash], total = bytes, total + #bytes
     end
     out[#out + 1] = entry
   end
