@@ -2,9 +2,22 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "lua/state.h"
 #include "sandbox/zygote.h"
+
+/* A thousand rollouts hold thousands of descriptors; the soft limit is often 1024. */
+#define WANTED_DESCRIPTORS 65536
+
+static void raise_descriptor_limit(void)
+{
+    struct rlimit lim;
+    if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= WANTED_DESCRIPTORS)
+        return;
+    lim.rlim_cur = lim.rlim_max < WANTED_DESCRIPTORS ? lim.rlim_max : WANTED_DESCRIPTORS;
+    setrlimit(RLIMIT_NOFILE, &lim);
+}
 
 int main(int argc, char **argv)
 {
@@ -13,11 +26,13 @@ int main(int argc, char **argv)
     /* Files are synced on the pool: more of them at once than libuv's four. */
     setenv("UV_THREADPOOL_SIZE", "8", 0);
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value */
-    /* The zygote first: before threads, heap and secrets, so that no sandbox inherits them. */
+    /* The zygote first: before threads, heap and secrets, so that no sandbox inherits
+     * them. */
     if (ab_zygote_start(&err) < 0) {
         fprintf(stderr, "agentbox: %s\n", err.msg);
         return 70;
     }
+    raise_descriptor_limit();
     if (ab_state_init(&state, &err) < 0) {
         fprintf(stderr, "agentbox: %s\n", err.msg);
         return 70;
