@@ -191,15 +191,13 @@ function Sandbox:usage()
   return self._raw:usage()
 end
 
----Kills everything that commands left running.
+---Kills everything that commands started or left running; nothing of it is alive when this returns. Backend none
+---does not know what was left.
 ---@async
 ---@return true? ok
 ---@return agentbox.Err? err
 function Sandbox:kill_all()
-  if self.kind == "none" then return true end
-  local out, problem = self._raw:exec({ "/bin/sh", "-c", "kill -9 -1" }, { timeout_s = 10 })
-  if not out then return nil, problem end
-  return true
+  return self._raw:kill_all()
 end
 
 ---Ends it and gives its files as a layer, which `create { layers = { layer } }` of the same image starts from, in

@@ -3,7 +3,8 @@
  *     engine ──CREATE──► zygote           one socket, one way; end of file kills every sandbox
  *     engine ◄──BORN── zygote ┐           one socket per sandbox, made by the engine and passed
  *     engine ◄──READY─ pid 1  ├ control   with CREATE; FAILED may stand in for either answer
- *     engine ──EXEC──► pid 1  ┘
+ *     engine ──EXEC──► pid 1  │           KILL here is for everything inside; READY answers it
+ *     engine ──KILL──► pid 1  ┘
  *     engine ──KILL──► pid 1  ┐           one socket per command, passed with EXEC; closing it
  *     engine ◄──EXIT── pid 1  ┘ command   means KILL, for both sides
  *

@@ -26,6 +26,7 @@ struct pid1 {
     int proc; /* our /proc, opened before anybody could touch it */
     int pts;
     uint64_t tick_ns;
+    bool purging; /* the engine waits until nothing else is alive */
     struct command commands[AB_COMMANDS];
 };
 
@@ -37,6 +38,9 @@ void ab_command_finish(struct command *c);
 
 /* Kills c and everything that it started; true when nothing of that is alive any more. */
 bool ab_command_kill(struct pid1 *p, struct command *c);
+
+/* The same for all that lives in the sandbox but us. */
+bool ab_kill_everything(struct pid1 *p);
 
 uint64_t ab_now_us(void);
 

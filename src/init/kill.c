@@ -163,3 +163,10 @@ bool ab_command_kill(struct pid1 *p, struct command *c)
     kill(-1, SIGKILL);
     return false;
 }
+
+bool ab_kill_everything(struct pid1 *p)
+{
+    kill(-1, SIGKILL);
+    list_processes(p->proc);
+    return count == 0;
+}

@@ -27,6 +27,14 @@ uint64_t ab_now_us(void)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
+static void say_ready(void)
+{
+    uint8_t buf[16];
+    long n = ab_wire_put_bare(buf, sizeof buf, AB_WIRE_READY);
+    if (ab_wire_send(self.sock, buf, (size_t)n, NULL, 0, 0) < 0)
+        _exit(0);
+}
+
 static void reap(void)
 {
     int status;
@@ -51,6 +59,10 @@ static void reap(void)
 static bool settle(void)
 {
     bool waiting = false;
+    if (self.purging && ab_kill_everything(&self)) {
+        self.purging = false;
+        say_ready();
+    }
     for (int i = 0; i < AB_COMMANDS; i++) {
         struct command *c = &self.commands[i];
         if (!c->pid || !c->killed)
@@ -61,7 +73,7 @@ static bool settle(void)
         else
             waiting = true;
     }
-    return waiting;
+    return waiting || self.purging;
 }
 
 static void serve_engine(void)
@@ -73,6 +85,8 @@ static void serve_engine(void)
         return;
     if (n <= 0)
         _exit(0);
+    if (ab_wire_type(packet, (size_t)n) == AB_WIRE_KILL)
+        self.purging = true;
     if (ab_wire_type(packet, (size_t)n) == AB_WIRE_EXEC && ab_wire_get_exec(packet, (size_t)n, &m) == 0)
         ab_command_start(&self, &m, fds, nfds);
     else
@@ -102,14 +116,6 @@ static int open_signals(void)
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-static void say_ready(void)
-{
-    uint8_t buf[16];
-    long n = ab_wire_put_bare(buf, sizeof buf, AB_WIRE_READY);
-    if (ab_wire_send(self.sock, buf, (size_t)n, NULL, 0, 0) < 0)
-        _exit(0);
 }
 
 void ab_pid1(int sock, const struct ab_wire_create *spec)

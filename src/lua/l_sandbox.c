@@ -11,6 +11,7 @@
 
 #include "lua/sandbox_life.h"
 #include "rt/plain.h"
+#include "rt/poll.h"
 #include "sandbox/zygote.h"
 
 int luaopen_agentbox_sys_sandbox(lua_State *L);
@@ -304,6 +305,35 @@ static int l_tbc(lua_State *L)
     return abl_can_wait(L) ? l_close(L) : l_gc(L);
 }
 
+static int push_purged(lua_State *L, struct ab_op *op)
+{
+    struct ab_err err = op->err;
+    struct abl_sandbox *s = abl_open_sandbox(L, 1, &err);
+    if (err.code || !s || !s->sb)
+        return abl_push_err(L, &err, "sandbox.kill_all");
+    if (ab_sandbox_step(s->sb, &err) != 0)
+        return abl_push_err(L, &err, "sandbox.kill_all");
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* Sandbox:kill_all(): true when nothing but pid 1 is alive. */
+static int l_kill_all(lua_State *L)
+{
+    struct ab_err err = {0};
+    struct abl_sandbox *s = abl_open_sandbox(L, 1, &err);
+    lua_settop(L, 1);
+    if (s && !s->sb) {
+        lua_pushboolean(L, 1);
+        return 1;
+    }
+    struct ab_anchor *anchor = abl_anchor(L);
+    if (!s || ab_sandbox_purge(s->sb, &err) < 0)
+        return abl_push_err(L, &err, "sandbox.kill_all");
+    anchor->op = ab_poll_start(abl_loop(L), s->sb->sock, UV_READABLE);
+    return abl_wait(L, anchor, push_purged);
+}
+
 static int push_frozen(lua_State *L, struct ab_op *op)
 {
     struct layer *box = lua_touserdata(L, 2);
@@ -428,6 +458,7 @@ int luaopen_agentbox_sys_sandbox(lua_State *L)
         {"exec", l_exec},     {"spawn", l_spawn}, {"close", l_close},     {"freeze", l_freeze},
         {"usage", l_usage},   {"id", l_id},       {"pid", l_pid},         {"is_open", l_is_open},
         {"user_count", l_user_count},
+        {"kill_all", l_kill_all},
         {NULL, NULL},
     };
     static const luaL_Reg layer_methods[] = {{"close", l_layer_close}, {NULL, NULL}};

@@ -239,11 +239,27 @@ int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err)
         if (sb->pidfd < 0)
             break;
         sb->state = AB_SANDBOX_READY;
+        sb->purging = false;
         return 0;
     default:
         ab_wire_close_fds(fds, nfds);
     }
     return ab_err_set(err, AB_EPROTOCOL, "the sandbox said something unexpected");
+}
+
+int ab_sandbox_purge(struct ab_sandbox *sb, struct ab_err *err)
+{
+    uint8_t buf[16];
+    long n = ab_wire_put_bare(buf, sizeof buf, AB_WIRE_KILL);
+    if (sb->state != AB_SANDBOX_READY)
+        return ab_err_set(err, AB_ESANDBOX, "the sandbox is closed");
+    if (sb->purging)
+        return 0; /* somebody asked and gave up waiting: the answer is still to come */
+    int rc = ab_wire_send(sb->sock, buf, (size_t)n, NULL, 0, MSG_DONTWAIT);
+    if (rc < 0)
+        return ab_err_set(err, AB_ESANDBOX, "the sandbox is dead (%s)", strerror(-rc));
+    sb->purging = true;
+    return 0;
 }
 
 void ab_sandbox_kill(struct ab_sandbox *sb)

@@ -62,6 +62,7 @@ struct ab_sandbox {
     struct ab_limits limits;
     bool host_image;
     struct ab_layer *layer; /* owns a reference, or NULL */
+    bool purging;
     unsigned number;        /* counts the sandboxes of this engine from 1 */
 };
 
@@ -92,7 +93,11 @@ int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
 int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd, struct ab_child *out,
                     struct ab_err *err) AB_MUST_CHECK;
 
-/* Kills everything inside. Idempotent. */
+/* Asks for the death of every process but pid 1; ab_sandbox_step() gives 0 when they are gone. One
+ * at a time. */
+int ab_sandbox_purge(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
+
+/* Kills everything inside and the sandbox with it. Idempotent. */
 void ab_sandbox_kill(struct ab_sandbox *sb);
 
 /* 0: nothing of it is left but sb itself. 1: not dead yet, wait again. Without waiting at all it
