@@ -50,7 +50,7 @@ function M.new(opts)
   local notes = {}
   local self = setmetatable({
     _opts = opts, _notes = notes, _nodes = {}, _calls = {}, _runs = {}, _logs = {}, _blobs = {},
-    _extra = json.object {}, _agents = {}, _leaf = {}, _path = {}, _bases = {}, _ids = {}, _steps = {}, _dropped = 0,
+    _extra = json.object {}, _agents = {}, _leaf = {}, _path = {}, _bases = {}, _messages = {}, _steps = {}, _dropped = 0,
     _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
@@ -61,15 +61,18 @@ end
 -- JSON text of a value, fit for the record and free of secrets. Nearly every value is; only one that cannot be encoded,
 -- or in which bytes were replaced, is looked at piece by piece. (The encoder raises for what JSON cannot say: hence
 -- pcall.)
-function Recorder:_text(value, where)
+function Recorder:_text(value, where, index)
   local ok, encoded = pcall(json.encode, value)
-  if not ok or encoded:find("\u{FFFD}", 1, true) then encoded = json.encode(plain.copy(value, where, self._notes)) end
+  if not ok or encoded:find("\u{FFFD}", 1, true) then
+    if index then where = ("%s[%d]"):format(where, index) end
+    encoded = json.encode(plain.copy(value, where, self._notes))
+  end
   return secret.redact(encoded)
 end
 
-function Recorder:_raw(value, where)
+function Recorder:_raw(value, where, index)
   if value == nil then return nil end
-  return assert(json.raw(self:_text(value, where)))
+  return assert(json.raw(self:_text(value, where, index)))
 end
 
 --- Names a speaker; calls name theirs. The first is the agent itself.
@@ -99,18 +102,17 @@ function Recorder:message(msg, opts)
   if not ORIGINS[opts.origin] then error("unknown origin " .. tostring(opts.origin), 2) end
   local thread = opts.thread or "main"
   local index, before = #self._nodes, #self._notes
-  local node = {}
-  node.p = opts.parent or self._leaf[thread] or json.null
-  node.o = opts.origin
   if opts.call then
-    node.c = opts.call
     local call = self._calls[opts.call + 1] or error("no call " .. opts.call, 2)
     call.out = call.out or index
   end
-  node.m = self:_raw(msg, ("nodes[%d]"):format(index))
+  local node = {
+    p = opts.parent or self._leaf[thread] or json.null, o = opts.origin, c = opts.call,
+    m = self:_raw(msg, "nodes", index),
+  }
   if #self._notes > before then node.scrubbed = true end
   self._nodes[index + 1] = node
-  self._ids[node] = { role = msg.role, tool_calls = msg.tool_calls, tool_call_id = msg.tool_call_id }
+  self._messages[node] = msg
   self._leaf[thread] = index
   return index
 end
@@ -135,7 +137,7 @@ function Recorder:call(opts)
   local name = opts.agent or self._agent
   self:agent(name)
   local index = #self._calls
-  self._calls[index + 1] = calls.build(self, opts, { i = index, agent = name, purpose = purpose })
+  self._calls[index + 1] = calls.build(self, opts, index, name, purpose)
   return index
 end
 
@@ -231,7 +233,7 @@ end
 ---@return agentbox.Traj
 function Recorder:finish(result)
   local line = line_of.build(self, result)
-  for _, violation in ipairs(check.check(line, self._ids)) do line_of.add_violation(line, violation) end
+  for _, violation in ipairs(check.check(line, self._messages)) do line_of.add_violation(line, violation) end
   return traj.new(line, { blobs = self._blobs })
 end
 

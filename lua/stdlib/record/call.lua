@@ -8,9 +8,7 @@ local M = {}
 
 local function usage_of(usage)
   if not usage then return nil end
-  local out = {}
-  for _, name in ipairs { "prompt", "completion", "total", "cached" } do out[name] = usage[name] end
-  return out
+  return { prompt = usage.prompt, completion = usage.completion, total = usage.total, cached = usage.cached }
 end
 
 local function times_of(call)
@@ -62,11 +60,10 @@ local function request_of(rec, call)
 end
 
 local function failure_of(rec, err)
-  local out = {}
-  out.code = err.code
-  out.msg = tostring(err.msg or err)
-  for _, name in ipairs { "http_status", "sys", "body", "tries" } do out[name] = err[name] end
-  return rec:_raw(out, "error")
+  return rec:_raw({
+    code = err.code, msg = tostring(err.msg or err), http_status = err.http_status, sys = err.sys, body = err.body,
+    tries = err.tries,
+  }, "error")
 end
 
 -- What only a call that succeeded has.
@@ -86,23 +83,22 @@ local function add_answer(rec, call, response, thread)
   end
 end
 
---- Completes a call.
+--- Makes the entry of a call.
 ---@param rec agentbox.Recorder
 ---@param opts agentbox.CallOpts
----@param call { i: integer, agent: string, purpose: string }
+---@param index integer
+---@param name string       # who spoke
+---@param purpose string
 ---@return table call
-function M.build(rec, opts, call)
+function M.build(rec, opts, index, name, purpose)
   local response, request = opts.response, opts.request or {}
   local wanted = opts.trainable
-  if wanted == nil then wanted = call.purpose == "agent" end
-  call.trainable = response ~= nil and wanted
-  call.api = "chat"
-  call.session = request.session
-  call.request = request_of(rec, opts)
-  call.leaf = opts.leaf
-  call.sampling = sampling_of(rec, request.sampling)
-  call.tries = (response or opts.error or {}).tries
-  call.t = times_of(opts)
+  if wanted == nil then wanted = purpose == "agent" end
+  local call = {
+    i = index, agent = name, purpose = purpose, trainable = response ~= nil and wanted, api = "chat",
+    session = request.session, request = request_of(rec, opts), leaf = opts.leaf,
+    sampling = sampling_of(rec, request.sampling), tries = (response or opts.error or {}).tries, t = times_of(opts),
+  }
   if response then
     add_answer(rec, call, response, opts.thread or "main")
   else
