@@ -182,6 +182,7 @@ void ab_http_transfer_finish(struct ab_http_transfer *t, CURLcode code)
 static uint64_t next_deadline(const struct ab_http_transfer *t, const char **what)
 {
     uint64_t length = 0, at = UINT64_MAX;
+    *what = "no";
     if (t->state == AB_HTTP_RESOLVING || t->state == AB_HTTP_CONNECTING) {
         *what = "connect";
         length = t->connect_ms;
@@ -207,7 +208,7 @@ static void on_deadline(uv_timer_t *timer);
  * out. */
 static void arm(struct ab_http_transfer *t)
 {
-    const char *what = NULL;
+    const char *what;
     uint64_t now = uv_now(&t->http->op.loop->uv);
     uint64_t at = next_deadline(t, &what);
     if (at == UINT64_MAX)
@@ -219,7 +220,7 @@ static void arm(struct ab_http_transfer *t)
 static void on_deadline(uv_timer_t *timer)
 {
     struct ab_http_transfer *t = timer->data;
-    const char *what = NULL;
+    const char *what;
     struct ab_err err;
     uint64_t now = uv_now(timer->loop), at = next_deadline(t, &what);
     if (at > now) {

@@ -7,7 +7,8 @@
 static int explain_connect(struct ab_http_transfer *t, struct ab_err *err)
 {
     long os = t->open_errno;
-    t->phase = "connect"; /* a kept connection that was dead came further before */
+    t->host->expires_ms = 0; /* it may have moved: look the name up again */
+    t->phase = "connect";    /* a kept connection that was dead came further before */
     if (!os)
         t->http->lib.easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os);
     if (os == EMFILE || os == ENFILE) {

@@ -120,6 +120,19 @@ function M.test_unknown_usage_is_not_zero()
   lu.assertTrue(call.usage == nil or call.usage == json.null)
 end
 
+-- ---------------------------------------------------------------- replay
+
+function M.test_a_rollout_can_be_replayed()
+  local first = run((open { steps = { sh "echo hi", sh "ls /", "done" } }))
+  local again = run((assert(model.replay { traj = first })))
+  lu.assertEquals(json.encode(again.messages), json.encode(first.messages))
+  local other = run(assert(model.replay { traj = first }), {
+    task = { task_id = "t", description = "another", verifier = { command = "true" } },
+  })
+  lu.assertEquals(other.stop_reason, "model_error")
+  lu.assertStrContains(json.encode(other.line.calls[1].error), "differs")
+end
+
 -- ---------------------------------------------------------------- concurrency
 
 function M.test_the_configured_concurrency_is_real()

@@ -203,6 +203,23 @@ function M.test_events_of_a_stream()
   test.ok(#datas > 3)
 end
 
+function M.test_sse_is_for_streams_only()
+  local fake = fakellm.script { steps = { "hello", { status = 503 } }, shared = true }
+  local opts = {
+    method = "POST", url = fake.url .. "/chat/completions", proxy = false,
+    body = '{"model":"m","stream":true,"messages":[]}',
+  }
+  local last
+  for event in http.sse(opts) do last = event.data end
+  test.eq(last, "[DONE]")
+  test.raises("HTTP status 503", http.sse, opts)
+  test.raises("Connection refused", http.sse, { url = "http://127.0.0.1:1/", proxy = false })
+end
+
+function M.test_compressed_data_is_decoded_though_not_asked_for()
+  test.eq(assert(get "/_gzip").body, "compressed")
+end
+
 function M.test_the_environments_proxies()
   local function with(env)
     return function(name) return env[name] end

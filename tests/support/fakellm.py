@@ -27,6 +27,7 @@ Addresses
     GET  /_redirect/N                      N redirects, then "arrived"
     ANY  /_echo                            method, headers and body of the request, as JSON
     GET  /_bytes/N                         N bytes;  ?chunk=N&delay_s=S sends them slowly
+    GET  /_gzip                            "compressed", sent as gzip although nobody asked
     GET  /_deaf                            {"port": N} of a listener that answers no connection attempt
     POST /_quit                            end
 
@@ -50,6 +51,7 @@ A step is a text (the answer's content) or an object:
 import argparse
 import asyncio
 import email.utils
+import gzip
 import json
 import os
 import socket
@@ -280,6 +282,8 @@ class Server:
         elif verb == "stats":
             await self.send(writer, 200, {k: getattr(self, k) for k in (
                 "requests", "inflight", "max_inflight", "connections", "max_connections")})
+        elif verb == "gzip":
+            await self.send(writer, 200, gzip.compress(b"compressed"), {"Content-Encoding": "gzip"}, "text/plain")
         elif verb == "deaf":
             await self.send(writer, 200, {"port": self.deaf_port()})
         elif verb == "quit":
