@@ -36,7 +36,7 @@ $ agentbox run -m replay:out -o out2 --json fix_fizzbuzz
 $ agentbox export out -f jsonl -o out.jsonl -q && wc -l < out.jsonl && agentbox traj check out
 out.jsonl
 1
-1 trajectories, 0 problems
+trajectories=1 problems=0
 [exit 0]
 
 A model server, streamed and not; its key stays out of everything that is written.

@@ -61,3 +61,18 @@ $ agentbox script
 agentbox: script: missing argument 'file'
 Try 'agentbox script --help' for more information.
 [exit 2]
+
+$ echo 'return 256' > big.lua; agentbox script big.lua
+[exit 1]
+
+$ echo 'assert(require("agentbox").fs.read("/no/such/file"))' > e.lua; agentbox script e.lua
+agentbox: <*>/no/such/file<*>
+stack traceback:
+   e.lua:1: in main chunk
+[exit 1]
+
+$ echo 'require("agentbox").sandbox.create { imaeg = "x" }' > e.lua; agentbox script e.lua
+agentbox: e.lua:1: <*>imaeg<*>
+stack traceback:
+   e.lua:1: in main chunk
+[exit 1]

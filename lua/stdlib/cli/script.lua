@@ -38,7 +38,8 @@ function M.run(args)
     result = { code = "defect", msg = ("%s: %s"):format(args.file, result) }
   end
   if not ok then return nil, result end
-  return math.type(result) == "integer" and result or 0
+  if math.type(result) ~= "integer" then return 0 end
+  return result >= 0 and result < 256 and result or 1 -- the system would keep eight bits, and 256 would be success
 end
 
 return M
