@@ -43,3 +43,14 @@ $ agentbox run $SRC/tasks/fix_reverse --verifier $SRC/examples/verifiers/quality
 $ cp $SRC/examples/agentbox.yaml . && agentbox config show | grep -c agentbox.yaml
 <*>
 [exit 0]
+
+A group for ART.
+
+$ agentbox script $SRC/examples/art_integration.lua 2>/dev/null; agentbox traj check runs/art; wc -l <runs/art/exchanges.jsonl
+0 status=success reward=1.0 advantage=0.5
+1 status=failed reward=0.0 advantage=-0.5
+runs/art/messages.jsonl: 2 of 2 rollouts
+runs/art/exchanges.jsonl: 2 of 2 rollouts
+trajectories=2 problems=0
+1
+[exit 0]
