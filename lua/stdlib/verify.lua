@@ -2,6 +2,7 @@
 ---
 --- A verifier is `function(ev) → number or table of named numbers, text, facts`; `nil, err` means that the work could not
 --- be judged and stays unscored. What ev offers: verify/evidence.lua.
+local command_line = require "agentbox.verify.command_line"
 local err = require "agentbox.err"
 local evidence = require "agentbox.verify.evidence"
 local fs = require "agentbox.fs"
@@ -77,7 +78,7 @@ function M.resolve(given, spec)
     local fn, problem = module_verifier(spec.name)
     return fn, problem, spec.name
   end
-  local name = TYPES[spec.type]
+  local name = command_line.is_tests(spec) and "pytest" or TYPES[spec.type]
   if not name and not spec.type:find(".", 1, true) then
     return nil, err.new("task", ("verifier.type: unknown: %s%s"):format(
       spec.type, schema.suggest(spec.type, { "pytest", "test", "command", "shell", "custom", "lua" })))

@@ -78,6 +78,17 @@ function M.test_right_and_wrong()
   attack({})
 end
 
+function M.test_ways_to_call_pytest()
+  for _, command in ipairs { "pytest -q", "python -m pytest tests", "PYTHONPATH=. pytest -q tests -n 2 --dist=load", "python3 -m pytest -q -n2 tests",
+    "cd tests && python3 -m pytest -q", "python3 -m pytest -q tests/test_double.py::test_two", "pytest -q -p no:randomly -k two" } do
+    local files = { ["sol.py"] = "", ["tests/test_double.py"] = "import sys\nsys.path.insert(0, '.')\nsys.path.insert(0, '..')\n" .. TESTS }
+    local fields = { files = files, verifier = { type = "command", command = command } }
+    local t = run({ { tool_calls = { put("sol.py", GOOD) } } }, fields)
+    lu.assertEquals(t.final_status, "success", command .. t.verify.stdout)
+    attack({ ["sol.py"] = BAD }, nil, fields)
+  end
+end
+
 function M.test_an_agents_own_tests_are_no_tampering()
   local t, tamper = run { { tool_calls = { put("sol.py", GOOD), put("tests/test_more.py", "def test_x(): assert 0\n") } } }
   lu.assertEquals(t.final_status, "success")

@@ -45,6 +45,24 @@ local function has_option(args, ...)
   return false
 end
 
+local WORKER_OPTIONS = { ["-n"] = true, ["--numprocesses"] = true, ["--dist"] = true, ["--maxprocesses"] = true }
+
+--- Worker processes of xdist would start interpreters of their own, unshielded; the tests run in one process instead.
+local function without_workers(args)
+  local out, skip = {}, false
+  for _, arg in ipairs(args) do
+    local name = arg:match("^(%-%-[%w-]+)=") or arg:match("^(%-n)%w+$")
+    if skip then
+      skip = false
+    elseif WORKER_OPTIONS[arg] then
+      skip = true
+    elseif not (name and WORKER_OPTIONS[name]) then
+      out[#out + 1] = arg
+    end
+  end
+  return out
+end
+
 --- Arguments that fix the root and the configuration. A planted configuration file is then never read.
 local function arguments(ev, call, scratch)
   local args = {}
@@ -57,7 +75,8 @@ local function arguments(ev, call, scratch)
   if not has_option(call.args, "--confcutdir") then args[#args + 1] = "--confcutdir=" .. ev.workspace end
   args[#args + 1] = "-o"
   args[#args + 1] = "cache_dir=" .. scratch .. "/cache"
-  return table.move(call.args, 1, #call.args, #args + 1, args)
+  local rest = without_workers(call.args)
+  return table.move(rest, 1, #rest, #args + 1, args)
 end
 
 local function blocked_plugins(args)

@@ -93,7 +93,7 @@ def run(cfg):
     state["strange"] += changed(frozen)
     state["strange"] = sorted(set(state["strange"]))
     if cfg["mode"] == "collect":
-        state["names"] = names_of_failed(workspace, state["errors"], cfg["test_files"])
+        state["names"] = selected(names_of_failed(workspace, state["errors"], cfg["test_files"]), cfg["args"])
         state["skips"] = [f for f in cfg["test_files"] if can_skip(os.path.join(workspace, f))]
     return state
 
@@ -179,6 +179,16 @@ def names_of_failed(workspace, errors, test_files):
                         if isinstance(inner, kinds) and inner.name.startswith("test") and not skips(inner):
                             names.append("%s::%s::%s" % (file, node.name, inner.name))
     return names
+
+
+def selected(names, args):
+    # Which of the names the arguments select can be told for ids; expressions are pytest's own business.
+    if any(a in ("-k", "-m", "--deselect") or a.startswith(("-k=", "--deselect=")) for a in args):
+        return []
+    ids = [a for a in args if "::" in a and not a.startswith("-")]
+    if not ids:
+        return names
+    return [n for n in names if any(n == i or n.startswith(i + "::") or i.startswith(n + "[") for i in ids)]
 
 
 def can_skip(path):

@@ -70,4 +70,13 @@ function M.pytest(line)
   end
 end
 
+--- Whether a verifier runs tests: by its type, or by a command that is a call of pytest.
+---@param spec table
+---@return boolean
+function M.is_tests(spec)
+  if spec.type == "pytest" or spec.type == "test" then return true end
+  local is_command = spec.type == "command" or spec.type == "shell" or spec.type == "custom"
+  return is_command and spec.command ~= nil and M.pytest(spec.command) ~= nil
+end
+
 return M

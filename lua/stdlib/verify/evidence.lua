@@ -6,6 +6,7 @@
 ---     ev:pristine()  as seeded, hidden files laid, the reference solution too if there is one: no agent was ever here
 ---
 --- A sandbox that can't be made raises its error, which ends the verification as a failure of the infrastructure.
+local command_line = require "agentbox.verify.command_line"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local protect = require "agentbox.verify.protect"
@@ -138,7 +139,7 @@ end
 --- Only a verifier that runs tests may take away what the agent added; and only when the task has tests of its own.
 local function may_remove(self, pristine)
   if self.spec.protect then return #self.spec.protect > 0 end
-  if self.spec.type ~= "pytest" and self.spec.type ~= "test" then return false end
+  if not command_line.is_tests(self.spec) then return false end
   if next(pristine.files) then return true end
   for name in pairs(self.task.hidden) do
     if pristine.matches(name) then return true end
