@@ -3,8 +3,8 @@ local ab = require "agentbox"
 local peer = require "peer"
 local report = require "report"
 
-local here = arg[0]:match "^(.*)/[^/]*$" or "."
-local binary = here .. "/../build/agentbox"
+local here = assert(ab.fs.realpath(arg[0]:match "^(.*)/[^/]*$" or "."))
+local binary = assert(ab.fs.realpath(here .. "/../build/agentbox"))
 
 --- The Python reference at 8 rollouts at once, in-process model and no-op sandbox, as its inventory measured it.
 local REFERENCE_TURNS_PER_S = 3300
@@ -46,7 +46,7 @@ local function parse(rounds)
 end
 
 local noop = ab.tool.define {
-  api = 1, name = "noop", description = "Does nothing.", parameters = {}, independent = true,
+  api = 1, name = "noop", description = "Does nothing.", parameters = { { "n", "integer", "any" } }, independent = true,
   run = function() return "ok" end,
 }
 
@@ -57,7 +57,7 @@ end
 local function turns(rounds)
   local per_rollout, at_once, samples = 20, 8, {}
   local script = { last = "done" }
-  for i = 1, per_rollout do script[i] = { tool_calls = { { name = "noop", arguments = {} } } } end
+  for i = 1, per_rollout do script[i] = { tool_calls = { { name = "noop", arguments = { n = i } } } } end
   for _ = 1, rounds do
     local began, count = ab.time.monotonic(), 100
     local jobs = {}
@@ -79,10 +79,9 @@ end
 
 --- 1,000 rollouts whose model server has the request and does not answer. A process of its own, so that nothing else counts.
 local function waiting()
-  local pipe = assert(io.popen(("%s script %s/waiting.lua 1000"):format(binary, here)))
-  local mb = tonumber((pipe:read "a"):match "([%d.]+) MB")
-  pipe:close()
-  assert(mb, "bench/waiting.lua failed")
+  local said = peer.output { binary, "script", here .. "/waiting.lua", "1000" }
+  local mb = tonumber(said:match "([%d.]+) MB")
+  assert(mb, "bench/waiting.lua failed: " .. said)
   report.row { what = "engine memory, 1,000 rollouts waiting for a model server", ours = ("%.1f MB"):format(mb),
     value = mb, unit = "MB", must = 60, better = "less" }
 end

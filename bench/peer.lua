@@ -1,7 +1,11 @@
---- The programs beside which we are measured: a bare spawn on the host, bwrap, and docker if its server runs.
+--- The programs beside which we are measured: a bare spawn on the host, bwrap, and docker if its server runs. They are
+--- started on the host by backend `none`, which waits without blocking the engine.
+local ab = require "agentbox"
+
 local M = {}
 
-local spawner = (arg[0]:match "^(.*)/[^/]*$" or ".") .. "/../build/release/bench/bench-spawn"
+local here = arg[0]:match "^(.*)/[^/]*$" or "."
+local spawner = assert(ab.fs.realpath(here .. "/../build/release/bench/bench-spawn"))
 local IMAGE, BOX = "agentbox-bench", "agentbox-bench-" .. tostring(os.time())
 
 local function quote(words)
@@ -10,21 +14,37 @@ local function quote(words)
   return table.concat(out, " ")
 end
 
-local function succeeds(command)
-  return (os.execute(command .. " >/dev/null 2>&1"))
+local host
+
+---@async
+local function run(command)
+  host = host or assert(ab.sandbox.create { backend = "none" })
+  return assert(host:exec(command, { timeout_s = 600 }))
 end
 
---- Microseconds of `count` runs, one after another. Blocks, as it should: nothing else may run beside.
+local function succeeds(command)
+  return run(command .. " >/dev/null 2>&1").exit_code == 0
+end
+
+--- Microseconds of `count` runs, one after another.
+---@async
 ---@param mode "wait"|"read"|"first"
 ---@param count integer
 ---@param argv string[]
 ---@return number[]
 function M.time(mode, count, argv)
-  local pipe = assert(io.popen(("%s %s %d %s"):format(spawner, mode, count, quote(argv))))
+  local out = run(("%s %s %d %s"):format(spawner, mode, count, quote(argv)))
+  assert(out.exit_code == 0, argv[1] .. " failed: " .. out.stderr)
   local samples = {}
-  for line in pipe:lines() do samples[#samples + 1] = tonumber(line) end
-  assert(pipe:close(), argv[1] .. " failed")
+  for line in out.stdout:gmatch "[^\n]+" do samples[#samples + 1] = tonumber(line) end
   return samples
+end
+
+--- What a program prints, on both streams.
+---@async
+function M.output(argv)
+  local out = run(quote(argv))
+  return out.stdout .. out.stderr
 end
 
 --- Runs per second of `argv` in `streams` streams.
@@ -70,6 +90,12 @@ end
 ---@return string[] into, string[] out_of
 function M.docker_cp(path)
   return { "docker", "cp", "-q", path, BOX .. ":/file" }, { "docker", "cp", "-q", BOX .. ":/file", path .. ".back" }
+end
+
+--- Lets go of the host.
+function M.close()
+  if host then host:close() end
+  host = nil
 end
 
 return M

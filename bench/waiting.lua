@@ -9,11 +9,15 @@ local here = arg[0]:match "^(.*)/[^/]*$" or "."
 local pipe = assert(io.popen(("exec python3 %s/silent_server.py %d"):format(here, count)))
 local port = assert(pipe:read "n", "the server did not start")
 
+local model = ab.model.open { model = "m", base_url = ("http://127.0.0.1:%d/v1"):format(port), timeout_s = 600,
+  idle_timeout_s = 600 }
+local boots = ab.async.semaphore(16) -- as a runner does: not all at once
 local function rollout()
-  local model <close> = ab.model.open { model = "m", base_url = ("http://127.0.0.1:%d/v1"):format(port), timeout_s = 600,
-    idle_timeout_s = 600 }
+  local permit = boots:acquire()
   local task = ab.task.new { task_id = "wait", description = "Wait.", verifier = { type = "command", command = "true" } }
-  ab.rollout.run { task = task, model = model, sandbox = { backend = "none" } }
+  local traj = ab.rollout.run { task = task, model = model, sandbox = { backend = "none" },
+    agent = { before_turn = function() permit:release() end } }
+  error("ended: " .. traj.stop_reason)
 end
 
 ab.async.scope(function(scope)
