@@ -102,7 +102,8 @@ function M.test_a_hanging_verifier_is_a_failure_of_the_work()
 end
 
 function M.test_the_sandbox_that_the_agent_broke()
-  local t = run({ verifier = { command = "true" } }, { sh "rm -rf /bin/* /usr/bin/* /usr/sbin/* 2>/dev/null; true", sh "ls", sh "ls", "never" })
+  local t = run({ verifier = { command = "true" } }, { sh "rm -rf /bin/* /usr/bin/* /usr/sbin/* 2>/dev/null; true", sh "echo alive", sh "ls", "never" })
+  if t.messages[6] and t.messages[6].content:find "alive" then test.skip "this sandbox's root owns nothing in /usr" end
   lu.assertEquals(t.stop_reason, "sandbox_error")
   lu.assertEquals({ t.final_status, t.scored }, { "success", true })
   lu.assertTrue(#t.line.calls <= 2)
