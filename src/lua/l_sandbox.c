@@ -260,8 +260,10 @@ static int push_closed(lua_State *L, struct ab_op *op)
     return 1;
 }
 
-static void close_plain(struct abl_sandbox *s)
+static void close_outside(struct abl_sandbox *s)
 {
+    ab_pasta_stop(s->pasta);
+    s->pasta = NULL;
     if (s->plain >= 0)
         close(s->plain);
     s->plain = -1;
@@ -274,7 +276,7 @@ static int l_close(lua_State *L)
 {
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
     lua_settop(L, 1);
-    close_plain(s);
+    close_outside(s);
     if (!s->sb) {
         lua_pushboolean(L, 1);
         return 1;
@@ -288,7 +290,7 @@ static int l_close(lua_State *L)
 static int l_gc(lua_State *L)
 {
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
-    close_plain(s);
+    close_outside(s);
     if (s->sb) {
         struct ab_op *op = ab_life_close(abl_loop(L), s->sb, false);
         s->sb = NULL;
@@ -334,6 +336,29 @@ static int l_kill_all(lua_State *L)
     return abl_wait(L, anchor, push_purged);
 }
 
+/* Sandbox:wire(setpriv, pasta): starts what carries network full. */
+static int l_wire(lua_State *L)
+{
+    struct ab_err err;
+    struct abl_sandbox *s = abl_open_sandbox(L, 1, &err);
+    const char *setpriv = luaL_checkstring(L, 2), *program = luaL_checkstring(L, 3);
+    if (!s)
+        return abl_push_err(L, &err, "sandbox.wire");
+    luaL_argcheck(L, s->sb && s->sb->net >= 0 && !s->pasta, 1, "a sandbox made with network full");
+    if (ab_pasta_start(abl_loop(L), setpriv, program, s->sb->net, s->sb->userns, &s->pasta, &err) < 0)
+        return abl_push_err(L, &err, "sandbox.wire");
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* Sandbox:is_wired(): whether the network's carrier is alive. */
+static int l_is_wired(lua_State *L)
+{
+    const struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    lua_pushboolean(L, s->pasta && ab_pasta_running(s->pasta));
+    return 1;
+}
+
 static int push_frozen(lua_State *L, struct ab_op *op)
 {
     struct layer *box = lua_touserdata(L, 2);
@@ -356,6 +381,7 @@ static int l_freeze(lua_State *L)
     box->layer = NULL;
     luaL_setmetatable(L, ABL_LAYER);
     struct ab_anchor *anchor = abl_anchor(L);
+    close_outside(s);
     anchor->op = ab_life_close(abl_loop(L), s->sb, true);
     s->sb = NULL;
     return abl_wait(L, anchor, push_frozen);
@@ -459,6 +485,8 @@ int luaopen_agentbox_sys_sandbox(lua_State *L)
         {"usage", l_usage},   {"id", l_id},       {"pid", l_pid},         {"is_open", l_is_open},
         {"user_count", l_user_count},
         {"kill_all", l_kill_all},
+        {"wire", l_wire},
+        {"is_wired", l_is_wired},
         {NULL, NULL},
     };
     static const luaL_Reg layer_methods[] = {{"close", l_layer_close}, {NULL, NULL}};

@@ -4,6 +4,7 @@
 
 #include "lua/conv.h"
 #include "rt/child.h"
+#include "rt/pasta.h"
 #include "sandbox/file.h"
 #include "sandbox/sandbox.h"
 
@@ -16,6 +17,7 @@ struct abl_sandbox {
     struct ab_sandbox *sb; /* owns; NULL when closed, or plain */
     int plain;             /* owns: the directory that stands for the root, or -1 */
     char *plain_dir;       /* owns: its name */
+    struct ab_pasta *pasta; /* owns, or NULL */
     char id[40];
 };
 

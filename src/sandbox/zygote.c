@@ -89,11 +89,14 @@ static int send_packet(const uint8_t *packet, size_t len, const int *fds, int nf
     return -1;
 }
 
-/* The resolver that network full points to: the host's first one, unless only the host can reach it. */
+/* The resolver that network full points to: the host's first one, unless only the host can reach it;
+ * then the address at which rt/pasta.c forwards queries. */
+#define FORWARDER "169.254.1.1"
+
 static void find_nameserver(char *out, size_t room)
 {
     char line[256], address[64];
-    out[0] = 0;
+    snprintf(out, room, "%s", FORWARDER);
     FILE *f = fopen("/etc/resolv.conf", "re");
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "nameserver %63s", address) == 1 && strncmp(address, "127.", 4) &&

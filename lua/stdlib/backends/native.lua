@@ -1,7 +1,44 @@
 --- backends/native.lua: sandboxes made by this program from the kernel's namespaces; docs/sandbox.md.
+local err = require "agentbox.err"
+local fiber = require "agentbox.sys.fiber"
+local fs = require "agentbox.sys.fs"
 local sys = require "agentbox.sys.sandbox"
+local time = require "agentbox.sys.time"
 
 local M = { name = "native", can_freeze = true }
+
+local WIRE_WAIT_S = 5
+
+local function find(program)
+  for _, dir in ipairs { "/usr/bin/", "/usr/local/bin/", "/bin/", "/usr/sbin/" } do
+    if fs.stat(dir .. program) then return dir .. program end
+  end
+end
+
+local function has_route(pid)
+  for _, file in ipairs { "/net/route", "/net/ipv6_route" } do
+    for line in (fs.read("/proc/" .. pid .. file, 65536) or ""):gmatch "[^\n]+" do
+      if line:find "^%S+%s+00000000%s" or line:find "^0+ 00 .* %x+%s+[^l%s]%S*$" then return true end
+    end
+  end
+  return false
+end
+
+-- pasta says nothing when it is ready: the route inside does.
+local function wire(raw, setpriv, pasta)
+  local ok, problem = raw:wire(setpriv, pasta)
+  if not ok then return nil, problem end
+  local deadline = time.monotonic() + WIRE_WAIT_S
+  while not has_route(raw:pid()) do
+    if not raw:is_wired() then
+      return nil, err.new("network", "pasta ended at once: has this machine a route to anywhere?")
+    elseif time.monotonic() > deadline then
+      return nil, err.new("network", "pasta did not bring the sandbox's network up")
+    end
+    fiber.sleep(0.005)
+  end
+  return true
+end
 
 ---@async
 ---@param spec agentbox.SandboxSpec
@@ -9,6 +46,11 @@ local M = { name = "native", can_freeze = true }
 ---@return agentbox.Err? err
 function M.create(spec)
   local limits = spec.limits
+  local setpriv, pasta = find "setpriv", find "pasta"
+  if spec.network == "full" and not (setpriv and pasta) then
+    return nil, err.new("unsupported", 'network = "full" needs the program pasta: apt-get install passt',
+      { hint = "apt-get install passt" })
+  end
   local raw, problem = sys.create {
     image = spec.image, layers = spec.layers, network = spec.network, hostname = "sandbox", workspace = spec.workspace,
     memory_bytes = limits.memory_mb and math.floor(limits.memory_mb * 1048576) or nil,
@@ -16,7 +58,12 @@ function M.create(spec)
     disk_bytes = limits.disk_mb and math.floor(limits.disk_mb * 1048576) or nil, inodes = limits.inodes or nil,
     nofile = limits.nofile or nil, env = spec.env,
   }
-  return raw, problem
+  if not raw or spec.network ~= "full" then return raw, problem end
+  local ok
+  ok, problem = wire(raw, setpriv, pasta)
+  if ok then return raw end
+  raw:close()
+  return nil, problem
 end
 
 return M
