@@ -1,5 +1,8 @@
 --- The facade: `local ab = require "agentbox"`. Submodules are loaded on first use, so a script that only makes
 --- sandboxes does not pay for the rest.
+---
+--- The standard libraries are there too. `io.*`, `os.execute` and `io.popen` stop every fiber while they run, so
+--- rollouts use `ab.fs` and sandboxes; `os.exit` unwinds; `debug.sethook` is refused.
 
 -- In stock Lua the engine is a C module beside this file; in the program it is there already.
 local core = not package.preload["agentbox.loader"] and require "agentbox.core"

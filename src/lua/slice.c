@@ -78,13 +78,13 @@ void ab_slice_on_warn(void *sched)
         lua_getinfo(L, "Sl", &ar);
         if (ar.currentline <= 0)
             continue;
-        char line[LUA_IDSIZE + 160];
-        int n =
-            snprintf(line, sizeof line,
-                     "agentbox: %s:%d: a call has been running for %d s and cannot be "
-                     "interrupted; the engine ends after %d s\n",
-                     ar.short_src, ar.currentline, AB_STUCK_WARN_MS / 1000,
-                     AB_STUCK_LIMIT_MS / 1000);
+        char line[LUA_IDSIZE + 200];
+        int n = snprintf(
+            line, sizeof line,
+            "agentbox: %s:%d: nothing else has run for %d s, because this call cannot "
+            "be interrupted; after %d s of computing it ends the engine\n",
+            ar.short_src, ar.currentline, AB_STUCK_WARN_MS / 1000,
+            AB_STUCK_LIMIT_MS / 1000);
         if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
             return;
         return;

@@ -64,7 +64,7 @@ static void on_stuck(void *sched)
 {
     (void)sched;
     static const char line[] =
-        "agentbox: the engine was stuck in that call and ends now\n";
+        "agentbox: the engine is stuck in that call and ends now\n";
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
         _exit(STATUS_BUG);
     _exit(STATUS_BUG);

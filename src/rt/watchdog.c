@@ -58,11 +58,24 @@ static bool wait_tick(struct ab_watchdog *wd)
     return go_on;
 }
 
+/* CPU time of the watched thread: on a crowded machine, or in a call that sleeps, time
+ * passes without work. */
+static unsigned cpu_ms(clockid_t clock)
+{
+    struct timespec t;
+    if (clock_gettime(clock, &t) < 0)
+        return 0;
+    return (unsigned)(t.tv_sec * 1000 + t.tv_nsec / 1000000);
+}
+
 static void *watch(void *arg)
 {
     struct ab_watchdog *wd = arg;
+    clockid_t clock;
+    if (pthread_getcpuclockid(wd->watched, &clock) != 0)
+        AB_BUG("no clock for the loop thread");
     unsigned long last = 0;
-    unsigned silent_ms = 0;
+    unsigned silent_ms = 0, cpu_before = 0;
     while (wait_tick(wd)) {
         unsigned long epoch = atomic_load(&wd->epoch);
         if (epoch != last || epoch % 2 == 0) {
@@ -70,8 +83,10 @@ static void *watch(void *arg)
             silent_ms = 0;
             continue;
         }
+        if (silent_ms == 0)
+            cpu_before = cpu_ms(clock);
         silent_ms += TICK_MS;
-        if (silent_ms >= wd->hooks.stuck_ms)
+        if (cpu_ms(clock) - cpu_before >= wd->hooks.stuck_ms)
             wd->hooks.stuck(wd->hooks.arg);
         if (silent_ms / TICK_MS == wd->hooks.warn_ms / TICK_MS)
             atomic_store(&wd->warn, true);

@@ -155,4 +155,11 @@ function M.test_a_c_call_that_lasts_is_named_and_ends_the_engine()
   lu.assertStrContains(out, "s.lua:2:")
 end
 
+function M.test_a_call_that_sleeps_is_named_and_goes_on()
+  local rc, out = run "os.execute 'sleep 2.5'\nprint 'after'"
+  lu.assertEquals(rc, 0)
+  lu.assertStrContains(out, "s.lua:1: nothing else has run")
+  lu.assertStrContains(out, "after")
+end
+
 return M
