@@ -236,9 +236,7 @@ static int set_up(const struct zygote *z, const struct box *b)
     umask(022);
     if (change_root(b) < 0)
         return -1;
-    if (ab_at("make the workspace") && make_workspace(b->spec.workspace) < 0)
-        return -1;
-    return set_limits(&b->spec);
+    return ab_at("make the workspace") && make_workspace(b->spec.workspace) < 0 ? -1 : 0;
 }
 
 void ab_setup(struct zygote *z, struct box *b)
@@ -248,7 +246,8 @@ void ab_setup(struct zygote *z, struct box *b)
     setsid();
     if (set_up(z, b) == 0 && ab_at("close the zygote's descriptors") && only_socket(sock) == 0) {
         sock = SOCK_FD;
-        if (ab_at("drop the capabilities") && drop_caps() == 0 &&
+        /* The limit of descriptors only now: the zygote's own may be beyond it. */
+        if (set_limits(&b->spec) == 0 && ab_at("drop the capabilities") && drop_caps() == 0 &&
             ab_at("load the filter") && load_filter() == 0 &&
             prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
             ab_pid1(sock, &b->spec);
