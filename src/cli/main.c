@@ -26,13 +26,13 @@ int main(int argc, char **argv)
     /* Files are synced on the pool: more of them at once than libuv's four. */
     setenv("UV_THREADPOOL_SIZE", "8", 0);
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value */
+    raise_descriptor_limit(); /* the zygote's as well: it holds four for each sandbox */
     /* The zygote first: before threads, heap and secrets, so that no sandbox inherits
      * them. */
     if (ab_zygote_start(&err) < 0) {
         fprintf(stderr, "agentbox: %s\n", err.msg);
         return 70;
     }
-    raise_descriptor_limit();
     if (ab_state_init(&state, &err) < 0) {
         fprintf(stderr, "agentbox: %s\n", err.msg);
         return 70;
