@@ -309,11 +309,31 @@ static int set_v2(struct ab_cgroup *cg, const struct ab_limits *l, struct ab_err
     return 0;
 }
 
+static int reopen_ident(int h)
+{
+    if (mkdirat(self.parent[h], self.name, 0755) < 0 && errno != EEXIST)
+        return -1;
+    int dir = open_dir(self.parent[h], self.name);
+    if (dir < 0)
+        return -1;
+    close(self.ident[h]);
+    self.ident[h] = dir;
+    if (h == V2) {
+        for (int c = MEMORY; c < HIERARCHIES; c++)
+            if (self.alias[c])
+                enable_v2(v1_names[c]);
+    }
+    return 0;
+}
+
 static int make_dir(struct ab_cgroup *cg, int h, struct ab_err *err)
 {
     if (self.ident[h] < 0)
         return 0;
-    if (mkdirat(self.ident[h], cg->name, 0755) < 0)
+    int rc = mkdirat(self.ident[h], cg->name, 0755);
+    if (rc < 0 && errno == ENOENT && reopen_ident(h) == 0) /* a zygote that ended took it along */
+        rc = mkdirat(self.ident[h], cg->name, 0755);
+    if (rc < 0)
         return ab_err_sys(err, errno, "make a cgroup");
     cg->dirs[h] = open_dir(self.ident[h], cg->name);
     return cg->dirs[h] < 0 ? ab_err_sys(err, errno, "open a cgroup") : 0;

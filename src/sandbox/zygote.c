@@ -129,12 +129,21 @@ static int set_up(struct ab_err *err)
     return 0;
 }
 
-int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfds,
-                      struct ab_err *err)
+static int request(const uint8_t *packet, size_t len, const int *fds, int nfds, struct ab_err *err)
 {
     if (ab_zygote_start(err) < 0 || (!was_set_up && set_up(err) < 0))
         return -1;
     return send_packet(packet, len, fds, nfds, err);
+}
+
+int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfds,
+                      struct ab_err *err)
+{
+    int rc = request(packet, len, fds, nfds, err);
+    if (rc == 0 || err->code != AB_ESANDBOX)
+        return rc;
+    ab_zygote_stop(); /* it was killed, and its sandboxes with it: begin again, once */
+    return request(packet, len, fds, nfds, err);
 }
 
 void ab_zygote_stop(void)

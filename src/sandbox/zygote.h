@@ -17,8 +17,8 @@ int ab_zygote_start(struct ab_err *err) AB_MUST_CHECK;
 /* Its socket, or -1 when it was not started. Borrowed. */
 int ab_zygote_socket(void);
 
-/* Tells it, once, where the cgroups of this engine are (see cgroup.h), then sends CREATE.
- * AB_EBUSY when it has no room for more requests now. The descriptors stay the caller's. */
+/* Tells it, once, where the cgroups of this engine are (see cgroup.h), then sends CREATE. A zygote
+ * that is found dead is started anew. AB_EBUSY when it has no room for more requests now. The descriptors stay the caller's. */
 int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfds,
                       struct ab_err *err) AB_MUST_CHECK;
 

@@ -101,13 +101,21 @@ function M.new(raw)
   return setmetatable({ _raw = raw, _held = "" }, Process)
 end
 
+-- A program that is slow, silent or gone is an outcome like any other; a model must not be able to make it look like
+-- a failure of the infrastructure.
+local function own(problem)
+  if problem and problem.code ~= "sandbox" then problem.own = true end
+  return problem
+end
+
 ---Gives the process bytes to read, and waits until it has taken them.
 ---@async
 ---@param bytes string
 ---@return true? ok
----@return agentbox.Err? err
+---@return agentbox.Err? err   # code `io` when it takes no more input
 function Process:write(bytes)
-  return self._raw:write(bytes)
+  local ok, problem = self._raw:write(bytes)
+  return ok, own(problem)
 end
 
 function Process:close_stdin()
@@ -122,6 +130,13 @@ local function take(self, n)
   local text = self._held:sub(1, n)
   self._held = self._held:sub(n + 1)
   return text
+end
+
+local function quoted(text) return (("%q"):format(text):gsub("\\\n", "\\n")) end
+
+local function too_late(opts)
+  if not opts.until_text then return ("nothing came within %g s"):format(opts.timeout_s) end
+  return ("no %s within %g s"):format(quoted(opts.until_text), opts.timeout_s)
 end
 
 ---Reads stdout: what is there, or up to and including `until_text`. nil at its end. When the time is over: nil, err with
@@ -141,7 +156,7 @@ function Process:read(opts)
       local _, stop = self._held:find(opts.until_text, from, true)
       if stop then return take(self, stop) end
       from = math.max(1, #self._held - #opts.until_text + 2)
-      if #self._held >= max then return nil, err.new("toobig", ("no %q in %d bytes"):format(opts.until_text, max)) end
+      if #self._held >= max then return nil, err.new("toobig", ("no %s in %d bytes"):format(quoted(opts.until_text), max)) end
     elseif self._held ~= "" then
       return take(self, max)
     end
@@ -151,8 +166,9 @@ function Process:read(opts)
     if chunk then
       self._held = self._held .. chunk
     elseif problem then
+      if problem.code == "timeout" then problem.msg = too_late(opts) end
       problem.partial = self._held
-      return nil, problem
+      return nil, own(problem)
     else
       return self._held ~= "" and take(self, #self._held) or nil
     end
@@ -165,19 +181,23 @@ end
 ---@return string? bytes
 ---@return agentbox.Err? err
 function Process:read_stderr(timeout_s)
-  return self._raw:read_stderr(65536, timeout_s)
+  local bytes, problem = self._raw:read_stderr(65536, timeout_s)
+  return bytes, own(problem)
 end
 
----Writes, then reads: one question to a program that one talks to.
+---Writes, then reads: one question to a program that one talks to. A program that has ended is an error, code `io`.
 ---@async
 ---@param bytes string
 ---@param opts? { until_text?: string, max?: integer, timeout_s?: number }
 ---@return string? bytes
 ---@return agentbox.Err? err
 function Process:ask(bytes, opts)
-  local ok, problem = self._raw:write(bytes)
+  local ok, problem = self:write(bytes)
   if not ok then return nil, problem end
-  return self:read(opts)
+  local answer
+  answer, problem = self:read(opts)
+  if answer or problem then return answer, problem end
+  return nil, own(err.new("io", "the program has ended"))
 end
 
 ---Waits for the end. The outcome has the output that nobody read; asked again, it is the same.
@@ -188,7 +208,7 @@ end
 function Process:wait(timeout_s)
   if self._outcome then return self._outcome end
   local outcome, problem = self._raw:wait(timeout_s)
-  if not outcome then return nil, problem end
+  if not outcome then return nil, own(problem) end
   outcome.stdout = take(self, #self._held) .. outcome.stdout
   self._outcome = outcome
   return outcome

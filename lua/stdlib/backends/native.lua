@@ -31,7 +31,7 @@ local function wire(raw, setpriv, pasta)
   local deadline = time.monotonic() + WIRE_WAIT_S
   while not has_route(raw:pid()) do
     if not raw:is_wired() then
-      return nil, err.new("network", "pasta ended at once: has this machine a route to anywhere?")
+      return nil, err.new("network", "pasta ended at once: it needs a route of this machine to the outside, and /dev/net/tun")
     elseif time.monotonic() > deadline then
       return nil, err.new("network", "pasta did not bring the sandbox's network up")
     end

@@ -1,0 +1,173 @@
+/* Driving a command, with plain processes: input, caps, deadlines, who waits. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "rt/child.h"
+#include "rt/plain.h"
+
+static struct ab_loop loop;
+
+static int open_loop(void **state)
+{
+    struct ab_err err;
+    (void)state;
+    return ab_loop_init(&loop, &err);
+}
+
+static int close_loop(void **state)
+{
+    (void)state;
+    ab_loop_fini(&loop);
+    return 0;
+}
+
+static struct ab_proc *start(const char *text, struct ab_proc_opts opts)
+{
+    struct ab_err err;
+    struct ab_child child;
+    char *argv[] = {(char *)(uintptr_t)"/bin/sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)text, NULL};
+    char *envp[] = {(char *)(uintptr_t)"PATH=/usr/bin:/bin", NULL};
+    struct ab_plain cmd = {.argv = argv, .envp = envp, .cwd = "/", .stdin_pipe = opts.input || opts.hold_stdin};
+    assert_int_equal(ab_plain_spawn(&loop, &cmd, &child, &err), 0);
+    return ab_proc_start(&loop, &child, &opts);
+}
+
+static char *copy(size_t len)
+{
+    char *data = ab_xcalloc(len, 1);
+    memset(data, 'x', len);
+    return data;
+}
+
+/* Runs the loop until the operation is over. */
+static void wait_for(struct ab_proc *p, int events, uint64_t timeout_ms)
+{
+    struct ab_op *op = ab_proc_wait(p, events, timeout_ms, false);
+    while (op->state == AB_OP_PENDING)
+        uv_run(&loop.uv, UV_RUN_ONCE);
+    ab_op_unref(op);
+}
+
+static void test_output_and_status(void **state)
+{
+    (void)state;
+    struct ab_proc *p = start("echo out; echo err >&2; exit 3", (struct ab_proc_opts){.max_output_bytes = 100});
+    wait_for(p, AB_PROC_EXIT, 0);
+    assert_int_equal(ab_proc_result(p)->code, 3);
+    assert_string_equal(ab_proc_stream(p, false)->buf.data, "out\n");
+    assert_string_equal(ab_proc_stream(p, true)->buf.data, "err\n");
+    ab_proc_unref(p);
+}
+
+static void test_the_head_is_kept_and_the_rest_counted(void **state)
+{
+    (void)state;
+    struct ab_proc *p = start("head -c 1000000 /dev/zero", (struct ab_proc_opts){.max_output_bytes = 10});
+    wait_for(p, AB_PROC_EXIT, 0);
+    assert_int_equal(ab_proc_stream(p, false)->buf.len, 10);
+    assert_int_equal(ab_proc_stream(p, false)->dropped, 999990);
+    ab_proc_unref(p);
+}
+
+static void test_large_input(void **state)
+{
+    (void)state;
+    size_t len = 3 << 20;
+    struct ab_proc *p = start("wc -c", (struct ab_proc_opts){.max_output_bytes = 100, .input = copy(len), .input_len = len});
+    wait_for(p, AB_PROC_EXIT, 0);
+    assert_string_equal(ab_proc_stream(p, false)->buf.data, "3145728\n");
+    ab_proc_unref(p);
+}
+
+static void test_input_that_nobody_reads(void **state)
+{
+    (void)state;
+    size_t len = 3 << 20;
+    struct ab_proc *p = start("exit 0", (struct ab_proc_opts){.max_output_bytes = 100, .input = copy(len), .input_len = len});
+    wait_for(p, AB_PROC_EXIT, 0);
+    assert_int_equal(ab_proc_result(p)->code, 0);
+    ab_proc_unref(p);
+}
+
+static void test_deadline(void **state)
+{
+    (void)state;
+    struct ab_proc *p = start("echo early; sleep 1000", (struct ab_proc_opts){.max_output_bytes = 100, .timeout_ms = 100});
+    wait_for(p, AB_PROC_EXIT, 0);
+    assert_true(ab_proc_result(p)->timed_out);
+    assert_int_equal(ab_proc_result(p)->signal, 9);
+    assert_string_equal(ab_proc_stream(p, false)->buf.data, "early\n");
+    ab_proc_unref(p);
+}
+
+static void test_a_child_that_holds_the_pipe_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct ab_proc *p = start("sleep 5 & echo $!", (struct ab_proc_opts){.max_output_bytes = 100});
+    wait_for(p, AB_PROC_EXIT, 4000);
+    assert_true(ab_proc_result(p)->over);
+    kill(atoi(ab_proc_stream(p, false)->buf.data), SIGKILL);
+    ab_proc_unref(p);
+}
+
+static void test_a_dialogue(void **state)
+{
+    (void)state;
+    struct ab_proc *p = start("cat", (struct ab_proc_opts){.max_output_bytes = 4, .hold_stdin = true, .interactive = true});
+    assert_int_equal(ab_proc_write(p, "abcdefgh", 8), 0);
+    wait_for(p, AB_PROC_DATA, 0);
+    assert_memory_equal(ab_proc_stream(p, false)->buf.data, "abcd", 4);
+    ab_proc_consume(p, false, 4);
+    wait_for(p, AB_PROC_DATA, 0);
+    assert_memory_equal(ab_proc_stream(p, false)->buf.data, "efgh", 4);
+    wait_for(p, AB_PROC_EXIT, 20); /* nothing ends by itself */
+    assert_false(ab_proc_result(p)->over);
+    ab_proc_close_stdin(p);
+    wait_for(p, AB_PROC_EXIT, 0);
+    assert_int_equal(ab_proc_write(p, "x", 1), -1);
+    ab_proc_unref(p);
+}
+
+static void test_giving_up_kills(void **state)
+{
+    (void)state;
+    struct ab_proc *p = start("sleep 1000", (struct ab_proc_opts){.max_output_bytes = 4});
+    struct ab_op *op = ab_proc_wait(p, AB_PROC_EXIT, 0, true);
+    ab_op_cancel(op);
+    ab_op_unref(op);
+    wait_for(p, AB_PROC_EXIT, 0);
+    assert_true(ab_proc_result(p)->killed);
+    ab_proc_unref(p);
+}
+
+static void test_the_last_holder_kills(void **state)
+{
+    (void)state;
+    ab_proc_unref(start("sleep 1000", (struct ab_proc_opts){.max_output_bytes = 4}));
+    uv_run(&loop.uv, UV_RUN_DEFAULT); /* ends only when the process did */
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_loop, close_loop)
+    const struct CMUnitTest tests[] = {
+        TEST(test_output_and_status),
+        TEST(test_the_head_is_kept_and_the_rest_counted),
+        TEST(test_large_input),
+        TEST(test_input_that_nobody_reads),
+        TEST(test_deadline),
+        TEST(test_a_child_that_holds_the_pipe_is_not_waited_for),
+        TEST(test_a_dialogue),
+        TEST(test_giving_up_kills),
+        TEST(test_the_last_holder_kills),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
