@@ -182,7 +182,7 @@ local function settle(guard, seconds, ok, ...)
   if ok then return ... end
   local e = ...
   if err.is(e) and e.code == "timeout" and guard.fiber:expired() then
-    return nil, err.new("timeout", ("no result within %g s"):format(seconds), { where = e.where })
+    return nil, err.new("timeout", ("no result within %g s"):format(seconds), { where = e.where, own = true })
   end
   error(e, 0)
 end

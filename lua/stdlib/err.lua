@@ -18,6 +18,7 @@ local M = {}
 ---@field traceback? string     # where a script raised
 ---@field cancel? boolean       # while a fiber is being cancelled: pcall lets it through
 ---@field host? boolean         # code `full`: the disk of this machine, not a sandbox's
+---@field own? boolean          # the caller's own deadline, or what a program in a sandbox did: not the infrastructure
 ---@field hint? string          # the next step for a person
 ---@field [string] any
 
@@ -106,7 +107,7 @@ end
 ---@param e any
 ---@return boolean
 function M.infra(e)
-  if not M.is(e) or e.cancel then return false end
+  if not M.is(e) or e.cancel or e.own then return false end
   return infra_codes[e.code] == true or (e.code == "full" and e.host == true)
 end
 
@@ -114,7 +115,8 @@ end
 ---@param e any
 ---@return "sandbox"|"model_server"|"verifier"|"task"|"engine"|"policy"
 function M.class(e)
-  return M.is(e) and (e.class or class_of[e.code]) or "engine"
+  if not M.is(e) then return "engine" end
+  return e.class or not e.own and class_of[e.code] or "engine"
 end
 
 return M

@@ -208,14 +208,18 @@ static void explain_no_exec(struct ab_proc *p, int errnum)
     ab_buf_put(&ab_proc_stream(p, true)->buf, line, strlen(line));
 }
 
+static int push_lost(lua_State *L, const char *op)
+{
+    struct ab_err err;
+    ab_err_set(&err, AB_ESANDBOX, "the sandbox died while the command ran");
+    return abl_push_err(L, &err, op);
+}
+
 int abl_push_outcome(lua_State *L, struct ab_proc *p, bool oom, const char *op)
 {
     const struct ab_proc_result *r = ab_proc_result(p);
-    if (r->lost) {
-        struct ab_err err;
-        ab_err_set(&err, AB_ESANDBOX, "the sandbox died while the command ran");
-        return abl_push_err(L, &err, op);
-    }
+    if (r->lost)
+        return push_lost(L, op);
     bool truncated = ab_proc_stream(p, false)->dropped || ab_proc_stream(p, true)->dropped;
     lua_createtable(L, 0, 12);
     if (r->no_exec && ab_proc_stream(p, true)->buf.len == 0)
@@ -281,6 +285,8 @@ static int push_bytes(lua_State *L, struct ab_op *op, bool err)
     if (n == 0) {
         if (!s->eof && !ab_proc_result(p)->over)
             return push_timeout(L, "process.read");
+        if (ab_proc_result(p)->lost)
+            return push_lost(L, "process.read");
         lua_pushnil(L);
         return 1;
     }
@@ -368,6 +374,8 @@ static int l_write(lua_State *L)
     size_t len;
     struct ab_proc *p = check_process(L, 1);
     const char *data = luaL_checklstring(L, 2, &len);
+    if (ab_proc_result(p)->lost)
+        return push_lost(L, "process.write");
     if (ab_proc_write(p, data, len) < 0) {
         struct ab_err err;
         ab_err_set(&err, AB_EIO, "the process takes no more input");
