@@ -70,12 +70,20 @@ static void on_stuck(void *sched)
     _exit(STATUS_BUG);
 }
 
+/* Three quarters of the machine: what is left is for sandboxes and for C. */
+static size_t default_heap_limit(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (size_t)pages / 4 * 3 * (size_t)size : 0;
+}
+
 int ab_state_init(struct ab_state *s, struct ab_err *err)
 {
     *s = (struct ab_state){0};
     if (ab_loop_init(&s->loop, err) < 0)
         return -1;
     ab_heap_init(&s->heap);
+    s->heap.limit_bytes = default_heap_limit();
     s->L = lua_newstate(ab_heap_alloc, &s->heap);
     if (!s->L)
         AB_BUG("out of memory");
