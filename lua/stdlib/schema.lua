@@ -1,5 +1,5 @@
---- schema.lua: shapes. Two kinds: records, for what people write in Lua, JSON or YAML (options, tasks, config),
---- and JSON Schema, for what models write (arguments of tool calls).
+--- schema.lua: shapes of what people write in Lua, JSON or YAML: options, tasks, configuration. What models write, the
+--- arguments of tool calls, has schema/arguments.lua.
 ---
 --- A record is `{ field = { "type", required=, default=, enum=, min=, max=, of=, fields= } }`. Types: string, integer,
 --- number, boolean, function, list, map, record, any; several as "string|list". Null and absent are the same.
@@ -41,11 +41,17 @@ function M.is_list(value)
   return n == #value
 end
 
-local function is_map(value)
+--- Whether a table is a map: named keys, or empty and not marked as a list.
+---@param value any
+---@return boolean
+function M.is_map(value)
   return type(value) == "table" and not json.is_array(value) and (next(value) == nil or #value == 0)
 end
 
-local function word(value)
+--- A value, as messages call it.
+---@param value any
+---@return string
+function M.word(value)
   if value == nil or value == json.null then return "null" end
   if type(value) == "table" then return M.is_list(value) and next(value) ~= nil and "a list" or "a map" end
   if type(value) == "string" then
@@ -63,8 +69,8 @@ local checks = {
   boolean = function(v) if type(v) == "boolean" then return v end end,
   ["function"] = function(v) if type(v) == "function" then return v end end,
   list = function(v) if M.is_list(v) then return v end end,
-  map = function(v) if is_map(v) then return v end end,
-  record = function(v) if is_map(v) then return v end end,
+  map = function(v) if M.is_map(v) then return v end end,
+  record = function(v) if M.is_map(v) then return v end end,
   table = function(v) if type(v) == "table" then return v end end,
   number = function(v)
     local n = type(v) == "number" and v or type(v) == "string" and tonumber(v) or nil
@@ -111,8 +117,8 @@ local function check_record(value, record, path)
 end
 
 local function check_inside(value, field, path)
-  if field.fields and is_map(value) then return check_record(value, field.fields, path) end
-  if field.of and M.is_list(value) and not (is_map(value) and field[1] == "map") then
+  if field.fields and M.is_map(value) then return check_record(value, field.fields, path) end
+  if field.of and M.is_list(value) and not (M.is_map(value) and field[1] == "map") then
     local out = json.array {}
     for i, item in ipairs(value) do out[i] = check_field(item, field.of, ("%s[%d]"):format(path, i - 1)) end
     return out
@@ -134,7 +140,7 @@ local function check_range(value, field, path)
       if value == allowed then return end
     end
     local near = type(value) == "string" and M.suggest(value, field.enum) or ""
-    fail(path, ("must be one of %s, is %s%s"):format(table.concat(field.enum, ", "), word(value), near))
+    fail(path, ("must be one of %s, is %s%s"):format(table.concat(field.enum, ", "), M.word(value), near))
   end
   if type(value) ~= "number" then return end
   if field.min and value < field.min then fail(path, ("must be at least %s, is %s"):format(field.min, value)) end
@@ -152,7 +158,7 @@ function check_field(value, field, path)
     end
     expected[#expected + 1] = phrases[kind]
   end
-  fail(path, ("must be %s, is %s"):format(table.concat(expected, " or "), word(value)))
+  fail(path, ("must be %s, is %s"):format(table.concat(expected, " or "), M.word(value)))
 end
 
 --- Checks a map against a record and fills in defaults. The input is left alone.
@@ -165,7 +171,7 @@ function M.check(value, record, opts)
   opts = opts or {}
   local path = opts.path or ""
   local ok, result = pcall(function()
-    if not is_map(value) then fail(path, "must be a map, is " .. word(value)) end
+    if not M.is_map(value) then fail(path, "must be a map, is " .. M.word(value)) end
     return check_record(value, record, path)
   end)
   if ok then return result end
@@ -181,162 +187,11 @@ end
 ---@return table
 function M.options(value, record, fname, level)
   if value ~= nil and type(value) ~= "table" then
-    error(("%s: options must be a table, is %s"):format(fname, word(value)), (level or 1) + 2)
+    error(("%s: options must be a table, is %s"):format(fname, M.word(value)), (level or 1) + 2)
   end
   local clean, problem = M.check(value or {}, record)
   if not clean then error(fname .. ": " .. problem.msg, (level or 1) + 2) end
   return clean
-end
-
--- ---------------------------------------------------------------- JSON Schema
-
-local validate
-
-local json_types = {
-  string = function(v) return type(v) == "string" end,
-  boolean = function(v) return type(v) == "boolean" end,
-  null = function(v) return v == json.null end,
-  number = function(v) return type(v) == "number" end,
-  integer = function(v) return type(v) == "number" and math.tointeger(v) ~= nil end,
-  array = function(v) return type(v) == "table" and M.is_list(v) and not json.is_object(v) end,
-  object = is_map,
-}
-
---- What models get wrong in spelling, not in meaning: numbers and booleans sent as text, whole floats.
-local function coerce(value, kind)
-  if kind == "integer" and type(value) == "number" then return math.tointeger(value) end
-  if type(value) ~= "string" then return nil end
-  if kind == "integer" then return math.tointeger(tonumber(value)) end
-  if kind == "number" then return tonumber(value) end
-  if kind == "boolean" then
-    if value == "true" then return true end
-    if value == "false" then return false end
-  end
-end
-
-local function as_type(value, kinds)
-  kinds = type(kinds) == "table" and kinds or { kinds }
-  for _, kind in ipairs(kinds) do
-    if json_types[kind] and json_types[kind](value) then
-      local whole = kind == "integer" and math.tointeger(value)
-      return whole or value, true
-    end
-  end
-  for _, kind in ipairs(kinds) do
-    local made = coerce(value, kind)
-    if made ~= nil then return made, true end
-  end
-  return nil, false, table.concat(kinds, " or ")
-end
-
-local function is_required(schema, key)
-  for _, name in ipairs(schema.required or {}) do
-    if name == key then return true end
-  end
-  return false
-end
-
-local function allows_null(schema)
-  for _, kind in ipairs(type(schema.type) == "table" and schema.type or { schema.type }) do
-    if kind == "null" then return true end
-  end
-  return schema.type == nil
-end
-
-local function refuse_unknown(props, key, path)
-  local names = M.names(props)
-  fail(join(path, key), "unknown argument" .. M.suggest(tostring(key), names) .. "; "
-    .. (#names > 0 and "valid: " .. table.concat(names, ", ") or "this tool takes none"))
-end
-
-local function validate_object(schema, value, path, depth)
-  local props, extra = schema.properties or {}, schema.additionalProperties
-  for _, name in ipairs(schema.required or {}) do
-    if value[name] == nil then fail(join(path, name), "required argument is missing") end
-  end
-  local out = json.object {}
-  for key, item in pairs(value) do
-    local sub = props[key]
-    if sub == nil and extra == false then refuse_unknown(props, key, path) end
-    if sub == nil then sub = extra end
-    if type(sub) ~= "table" then
-      out[key] = item
-    elseif item ~= json.null or is_required(schema, key) or allows_null(sub) then
-      out[key] = validate(sub, item, join(path, key), depth)
-    end -- else: a null for an argument that may be left out means that it was left out
-  end
-  return out
-end
-
-local function validate_array(schema, value, path, depth)
-  if schema.minItems and #value < schema.minItems then fail(path, "needs at least " .. schema.minItems .. " items") end
-  if schema.maxItems and #value > schema.maxItems then fail(path, "takes at most " .. schema.maxItems .. " items") end
-  if type(schema.items) ~= "table" then return value end
-  local out = json.array {}
-  for i, item in ipairs(value) do out[i] = validate(schema.items, item, ("%s[%d]"):format(path, i - 1), depth) end
-  return out
-end
-
-local function validate_bounds(schema, value, path)
-  local n = type(value) == "number" and value
-  if n and schema.minimum and n < schema.minimum then fail(path, "must be at least " .. schema.minimum) end
-  if n and schema.maximum and n > schema.maximum then fail(path, "must be at most " .. schema.maximum) end
-  if type(value) ~= "string" then return end
-  local length = utf8.len(value) or #value
-  if schema.minLength and length < schema.minLength then fail(path, "is shorter than " .. schema.minLength) end
-  if schema.maxLength and length > schema.maxLength then fail(path, "is longer than " .. schema.maxLength) end
-end
-
-local function validate_any(list, value, path, depth)
-  local first
-  for _, sub in ipairs(list) do
-    local ok, result = pcall(validate, sub, value, path, depth)
-    if ok then return result end
-    if type(result) ~= "table" or not result.problem then error(result, 0) end
-    first = first or result
-  end
-  error(first or { problem = path .. ": matches no allowed form" }, 0)
-end
-
-function validate(schema, value, path, depth)
-  if type(schema) ~= "table" then return value end
-  if depth > 32 then fail(path, "is nested too deeply") end
-  if schema.anyOf or schema.oneOf then value = validate_any(schema.anyOf or schema.oneOf, value, path, depth + 1) end
-  if schema.type then
-    local made, ok, expected = as_type(value, schema.type)
-    if not ok then fail(path, ("must be %s, is %s"):format(expected, word(value))) end
-    value = made
-  end
-  if schema.enum then
-    local words = {}
-    for i, allowed in ipairs(schema.enum) do
-      if allowed == value then words = nil break end
-      words[i] = tostring(allowed)
-    end
-    if words then fail(path, ("must be one of %s, is %s"):format(table.concat(words, ", "), word(value))) end
-  end
-  validate_bounds(schema, value, path)
-  if type(value) ~= "table" then return value end
-  if json_types.array(value) and (schema.items or schema.minItems or schema.maxItems) then
-    return validate_array(schema, value, path, depth + 1)
-  end
-  if is_map(value) and (schema.properties or schema.required or schema.additionalProperties ~= nil) then
-    return validate_object(schema, value, path, depth + 1)
-  end
-  return value
-end
-
---- Checks a value against the part of JSON Schema that tool parameters use: type, properties, required,
---- additionalProperties, items, enum, anyOf, oneOf, bounds and lengths. Other keywords say something to the model only.
----@param schema table
----@param value any
----@return any clean       # coerced: numbers and booleans sent as text, whole floats; nulls for optional arguments dropped
----@return string? problem # one line that names the argument
-function M.validate(schema, value)
-  local ok, result = pcall(validate, schema, value, "", 0)
-  if ok then return result end
-  if type(result) ~= "table" or not result.problem then error(result, 0) end
-  return nil, (result.problem:gsub("^: ", ""))
 end
 
 return M

@@ -206,7 +206,7 @@ local ORDER = { "task_id", "description", "starter_files", "setup_commands", "ve
   "artifacts" }
 local PARITY_KEYS = { system_prompt_extra = true, allowed_tools = true, max_steps = true }
 local VERIFIER_ORDER = { "type", "command", "path", "success_exit_code", "timeout_s", "reward_success",
-  "reward_failure", "parse_stdout", "name", "sandbox", "protect", "expect", "params" }
+  "reward_failure", "parse_stdout", "name", "sandbox", "protect", "expect", "score", "params" }
 local VERIFIER_PARITY = { command = true, path = true }
 
 local function ordered(source, order, always)
@@ -236,6 +236,7 @@ function M.to_table(task)
   if #task.artifacts == 0 then out.artifacts = nil end
   out.verifier = ordered(task.verifier, VERIFIER_ORDER, VERIFIER_PARITY)
   if out.verifier.sandbox == "fresh" then out.verifier.sandbox = nil end
+  if out.verifier.score == "all" then out.verifier.score = nil end
   return out
 end
 

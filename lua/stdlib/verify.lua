@@ -5,6 +5,7 @@
 local command_line = require "agentbox.verify.command_line"
 local err = require "agentbox.err"
 local evidence = require "agentbox.verify.evidence"
+local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.fs"
 local guard = require "agentbox.tool.guard"
 local protect = require "agentbox.verify.protect"
@@ -97,6 +98,7 @@ end
 ---@field name string
 ---@field limits? table
 ---@field traj table
+---@field rec agentbox.Recorder
 ---@field user? string|integer
 
 ---@class agentbox.Verdict
@@ -155,11 +157,15 @@ local function verdict_of(value, text, facts, spec)
 end
 
 --- Calls one verifier with evidence of its own, so that code run for one cannot prepare the ground for the next.
-local function call(fn, limits, opts)
+local function call(fn, limits, opts, rec)
   local ev <close> = evidence.new(opts)
-  local ok, value, text, facts = guard.call(fn, {
+  local function body()
+    fiber.current():locals().log = function(level, line) rec:event(level, line) end
+    return fn(ev)
+  end
+  local ok, value, text, facts = guard.call(body, {
     cpu_s = limits.cpu_s or LIMITS.cpu_s, memory_bytes = (limits.memory_mb or LIMITS.memory_mb) << 20,
-  }, limits.timeout_s or LIMITS.timeout_s, ev)
+  }, limits.timeout_s or LIMITS.timeout_s)
   if ok == nil then
     local defect = value
     return nil, err.new("verifier", "the verifier failed: " .. defect.msg, { traceback = defect.traceback })
@@ -183,7 +189,7 @@ function M.run(opts)
   local verdict, problem = call(opts.verifier, opts.limits or {}, {
     task = opts.task, spec = opts.task.verifier, stage = opts.stage, remains = opts.remains, user = opts.user,
     traj = opts.traj, tamper = tamper,
-  })
+  }, opts.rec)
   if not verdict then return nil, problem, tamper end
   verdict.tamper, verdict.scorer = tamper, { name = opts.name }
   return verdict, nil, tamper
@@ -268,11 +274,12 @@ function M.part(ev, fn)
   return verdict.reward, verdict.text, facts
 end
 
---- A verifier of the built-in type, with settings of its own: `ab.verify.pytest { path = "tests" }`.
+--- A verifier of the built-in type, with settings of its own: `ab.verify.pytest { path = "tests", score = "fraction" }`.
+--- `hidden` is another word for `path`, for tests that only the verifier has.
 local function typed(kind)
   return function(settings)
     local fields = { type = kind }
-    for key, value in pairs(settings or {}) do fields[key] = value end
+    for key, value in pairs(settings or {}) do fields[key == "hidden" and "path" or key] = value end
     local spec = schema.options(fields, require("agentbox.task.shape").VERIFIER, "verify." .. kind)
     return function(ev)
       local own <close> = ev:part(spec)

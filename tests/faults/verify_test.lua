@@ -286,6 +286,17 @@ function M.test_expected_ids_must_all_pass()
   attack({ ["sol.py"] = GOOD }, nil, { verifier = verifier })
 end
 
+function M.test_a_fraction_of_the_tests()
+  local fields = { verifier = { type = "pytest", path = "tests", score = "fraction" } }
+  local t = run({ { tool_calls = { put("sol.py", "def double(n):\n    return 4 if n == 2 else 0\n") } } }, fields)
+  lu.assertEquals({ t.final_status, t.scored }, { "failed", true })
+  lu.assertAlmostEquals(t.reward, 0.6, 1e-9) -- test_two, test_many[0] and the one that the task skips, of five
+  t = run({ { tool_calls = { put("sol.py", GOOD) } } }, fields)
+  lu.assertEquals({ t.final_status, t.reward }, { "success", 1.0 })
+  t = run({ { tool_calls = { put("sol.py", "import os\nos._exit(0)\n") } } }, fields)
+  lu.assertEquals(t.reward, 0.0)
+end
+
 function M.test_tests_that_the_starter_cannot_import()
   local fields = { files = { ["test_new.py"] = "from new import f\ndef test_a(): assert f() == 1\ndef test_b(): assert f() == 1\n" },
     verifier = { type = "pytest" } }

@@ -1,3 +1,4 @@
+local arguments = require "agentbox.schema.arguments"
 local json = require "agentbox.json"
 local lu = require "luaunit"
 local schema = require "agentbox.schema"
@@ -55,7 +56,7 @@ local TOOL = {
   },
 }
 
-local function args(text) return schema.validate(TOOL, assert(json.decode(text))) end
+local function args(text) return arguments.validate(TOOL, assert(json.decode(text))) end
 
 function M.test_arguments_keep_their_types()
   local got = args '{"path":"a","n":3,"ok":true,"x":1.5,"list":["q"]}'

@@ -29,6 +29,7 @@ M.VERIFIER = {
   sandbox = { "string", enum = { "fresh", "agent" }, default = "fresh" },
   protect = { "list", of = { "string" } },
   expect = { "list", of = { "string" } },
+  score = { "string", enum = { "all", "fraction" }, default = "all" },
   params = { "map" },
 }
 

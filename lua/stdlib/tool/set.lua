@@ -4,11 +4,11 @@
 --- that declare themselves independent run at the same time. A result is one of: text; a tool error the model can read; a
 --- defect of the tool (recorded with its traceback, a short error to the model); an infrastructure error, which ends
 --- the rollout and is never shown to the model as text.
+local arguments = require "agentbox.schema.arguments"
 local async = require "agentbox.async"
 local err = require "agentbox.err"
 local guard = require "agentbox.tool.guard"
 local json = require "agentbox.json"
-local schema = require "agentbox.schema"
 local text = require "agentbox.text"
 local time = require "agentbox.time"
 
@@ -129,7 +129,7 @@ local function read_call(self, call, result)
   local args, problem = arguments_of(call)
   if args then
     result.args = args
-    args, problem = schema.validate(tool.parameters, args)
+    args, problem = arguments.validate(tool.parameters, args)
   end
   if not args then
     refuse(result, ("invalid arguments for %s: %s"):format(tool.name, problem))

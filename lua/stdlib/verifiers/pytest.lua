@@ -163,23 +163,31 @@ local function expectations(ev, call)
   return expected.from_report(report)
 end
 
-local function judge(ev, out, report, missing, want)
+--- Whether the run counts at all, before anybody looks at single tests.
+local function trustworthy(ev, out, report, missing)
   if not report then
     if out.exit_code == 0 then ev:suspect("the process under test ended itself with status 0 before pytest was done") end
     return false, missing
   end
   if report.error then return false, report.error end
-  if #report.strange > 0 then
-    ev:suspect("replaced while the tests ran: " .. table.concat(report.strange, ", "))
-    return false, "the tested code replaced parts of the test runner"
+  if #report.strange == 0 then return true end
+  ev:suspect("replaced while the tests ran: " .. table.concat(report.strange, ", "))
+  return false, "the tested code replaced parts of the test runner"
+end
+
+--- Success, the share of the expected tests that passed, and why.
+local function judge(ev, out, report, missing, want)
+  local trusted, why = trustworthy(ev, out, report, missing)
+  if not trusted then return false, 0, why end
+  local met, unmet = expected.check(want, report)
+  local share = want.count > 0 and met / want.count or 0
+  local code = ev.spec.success_exit_code
+  if report.exit ~= code or out.exit_code ~= code then
+    return false, share, ("pytest ended with %s; %s"):format(report.exit, unmet or "all expected tests passed")
   end
-  if report.exit ~= ev.spec.success_exit_code or out.exit_code ~= ev.spec.success_exit_code then
-    return false, ("pytest ended with %s"):format(report.exit)
-  end
-  if ev.spec.success_exit_code ~= 0 then return true, "exit code as expected" end
-  local failed = expected.unmet(want, report)
-  if failed then return false, failed end
-  return true, ("%d tests passed"):format(expected.count_passed(report))
+  if code ~= 0 then return true, share, "exit code as expected" end
+  if unmet then return false, share, unmet end
+  return true, 1, ("%d tests passed"):format(expected.count_passed(report))
 end
 
 local function counts(report)
@@ -204,9 +212,12 @@ function M.run(ev)
   })
   if not out then return nil, report end
   local facts = command.facts(out, line)
-  local success, why = judge(ev, out, report, missing, want)
-  facts.success, facts.report = success, { tests = counts(report), expected = want.count, verdict = why }
+  local success, share, why = judge(ev, out, report, missing, want)
+  facts.success, facts.report = success, { tests = counts(report), expected = want.count, share = share, verdict = why }
   facts.report.failed = expected.failed_ids(report)
+  if spec.score == "fraction" then
+    return spec.reward_failure + share * (spec.reward_success - spec.reward_failure), why, facts
+  end
   return success and spec.reward_success or spec.reward_failure, why, facts
 end
 

@@ -1,5 +1,6 @@
 --- verify/expected.lua: the tests that must have passed, and whether a report says that they did.
 local json = require "agentbox.json"
+local schema = require "agentbox.schema"
 
 local M = {}
 
@@ -85,21 +86,20 @@ function M.failed_ids(report)
   return out
 end
 
---- The first expectation that a report does not meet, in words; nil when it meets all.
+--- How many expectations a report meets, and the first that it does not, in words.
 ---@param want agentbox.Expected
 ---@param report table
----@return string?
-function M.unmet(want, report)
-  local outcomes = report.outcomes
-  for id, entry in pairs(want.ids) do
-    local ok, why = met(want, id, entry.may_skip, outcomes)
-    if not ok then return ("%s: %s"):format(id, why) end
+---@return integer met
+---@return string? unmet
+function M.check(want, report)
+  local outcomes, n, unmet = report.outcomes, 0, nil
+  local function count(name, ok, why)
+    if ok then n = n + 1 else unmet = unmet or ("%s: %s"):format(name, why) end
   end
-  for _, name in ipairs(want.names) do
-    local ok, why = met_name(want, name, outcomes)
-    if not ok then return ("%s: %s"):format(name, why) end
-  end
-  if M.count_passed(report) == 0 then return "no test passed" end
+  for _, id in ipairs(schema.names(want.ids)) do count(id, met(want, id, want.ids[id].may_skip, outcomes)) end
+  for _, name in ipairs(want.names) do count(name, met_name(want, name, outcomes)) end
+  if M.count_passed(report) == 0 then return 0, unmet or "no test passed" end
+  return n, unmet
 end
 
 return M

@@ -1,0 +1,60 @@
+--- rollout/result.lua: what a rollout that has ended tells the recorder. Nothing here waits or decides.
+local outcome = require "agentbox.outcome"
+local time = require "agentbox.time"
+
+local M = {}
+
+local function ms(seconds) return seconds and math.floor(seconds * 1000 + 0.5) or nil end
+
+local function verify_part(verdict)
+  if not verdict then return nil end
+  return {
+    success = verdict.success, exit_code = verdict.exit_code, stdout = verdict.stdout, stderr = verdict.stderr,
+    duration_s = verdict.duration_s, command = verdict.command, report = verdict.report, text = verdict.text,
+    timed_out = verdict.timed_out,
+  }
+end
+
+local function metadata_of(ro)
+  local out = {}
+  for key, value in pairs(ro.opts.metadata or {}) do out[key] = value end
+  out.task_metadata, out.tools_available = ro.plan.task.metadata, ro.plan.tools:names()
+  out.failure_kind = ro.failure_kind
+  return out
+end
+
+local function timing_of(ro)
+  local spent = ro.ctx and ro.ctx.spent or {}
+  return {
+    boot_ms = ms(ro.stage and ro.stage.boot_s), seed_ms = ms(ro.stage and ro.stage.seed_s), score_ms = ms(ro.score_s),
+    model_ms = ms(spent.model_s), tool_ms = ms(spent.tool_s), total_ms = ms(time.monotonic() - ro.began),
+  }
+end
+
+local function reward_of(ro, out)
+  local components = out.scored and ro.verdict.components or nil
+  return {
+    scored = out.scored, value = out.reward, outcome = out.raw, components = components,
+    scorer = { name = ro.plan.verifier_name },
+  }
+end
+
+--- The result for record.finish.
+---@param ro agentbox.Rollout
+---@return agentbox.RolloutResult
+function M.of(ro)
+  local plan, stop = ro.plan, ro.stop
+  local steps = ro.ctx and ro.ctx.budget.turns or 0
+  local out = outcome.of(stop, ro.verdict, steps, plan.config)
+  local kind = ro.sandbox_kind or plan.spec.backend
+  return {
+    status = out.status, final_status = out.final_status,
+    stop = { reason = stop.reason, class = out.class, detail = stop.detail },
+    outcome = out.raw, reward = reward_of(ro, out), verify = verify_part(ro.verdict), timing = timing_of(ro),
+    sandbox = { kind = kind, id = plan.spec.name, image = plan.spec.image },
+    error = out.final_status == "error" and (stop.detail or stop.reason) or nil,
+    metadata = metadata_of(ro), tamper = ro.tamper, artifacts = ro.artifacts,
+  }
+end
+
+return M
