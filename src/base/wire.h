@@ -74,6 +74,7 @@ struct ab_wire_born {
     uint32_t uid_first; /* host id of root inside */
     uint32_t uid_rest;  /* host id of user 1 inside */
     uint32_t uid_count; /* ids mapped, 1 for an ordinary user without ranges */
+    uint32_t no_layers; /* this kernel cannot stack what is frozen */
 };
 
 struct ab_wire_failed {

@@ -192,6 +192,7 @@ static int make_images(struct zygote *z)
     int skel = empty_tmpfs("16m", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     if (ab_at("prepare the host image") && skel < 0)
         return -1;
+    z->old_mounts = z->old_mounts || ab_tree_is_old(skel);
     if (enter_host_ns(z) < 0)
         return -1;
     int rc = ab_skeleton_fill(skel, z->nameserver);
@@ -327,6 +328,8 @@ int ab_host_open_image(struct zygote *z, const char *path)
 
 static int fill_slot(struct zygote *z, struct slot *s)
 {
+    if (z->old_mounts)
+        return ab_tree_prepare_old(z, s);
     s->usr = ab_host_open_image(z, "/usr");
     if (s->usr < 0)
         return -1;
@@ -348,7 +351,7 @@ struct slot *ab_host_slot(struct zygote *z, uint32_t wanted)
     struct slot *s = &z->slots[0];
     if (z->root && wanted < AB_SLOTS) {
         s += wanted;
-    } else if (z->root) {
+    } else if (z->root && !z->old_mounts) {
         while (s < z->slots + AB_SLOTS - 1 && s->refs > 0)
             s++;
     }
@@ -361,7 +364,7 @@ struct slot *ab_host_slot(struct zygote *z, uint32_t wanted)
         return s;
     int saved = errno;
     sys_close(&s->usr);
-    if (z->root)
+    if (z->root && !z->old_mounts)
         sys_close(&s->skel);
     s->skel = -1;
     sys_close(&s->dev);

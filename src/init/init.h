@@ -13,6 +13,7 @@
  *     host.c      once: user namespace, private mounts, uid ranges, network pool
  *     skeleton.c  once: the generated root file system of image "host"
  *     tree.c      per sandbox: quota, overlays, the tree for the child and the one for the engine
+ *     tree_old.c  the same before Linux 6.15
  *     born.c      per sandbox: clone, uid maps, answer
  *     setup.c     in the child: the order of set-up, ending with the filter
  *     pid1.c      in the child: the loop, reaping, the end
@@ -93,9 +94,17 @@ int ab_host_dev(struct zygote *z);
 
 /* skeleton.c: fills an empty tree from the host's /etc; runs in the host's mount namespace. */
 int ab_skeleton_fill(int tree, const char *nameserver);
+int ab_skeleton_own(int tree, uint32_t uid); /* gives everything in it to uid */
 
 /* tree.c */
 int ab_tree_build(struct zygote *z, struct box *b);
+int ab_tree_upper(struct box *b, uint32_t uid);
+int ab_tree_complete(int tree, uint32_t uid);
+
+/* tree_old.c */
+bool ab_tree_is_old(int detached);
+int ab_tree_prepare_old(struct zygote *z, struct slot *s);
+int ab_tree_build_old(struct zygote *z, struct box *b);
 
 /* born.c: answers on b->sock; gives the pidfd, or -1 after FAILED was sent. */
 int ab_born(struct zygote *z, struct box *b);

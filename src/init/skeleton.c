@@ -235,3 +235,35 @@ int ab_skeleton_fill(int root, const char *nameserver)
     sys_close(&etc);
     return link_python(root);
 }
+
+static int own_entries(DIR *d, uint32_t uid, int depth)
+{
+    struct dirent *e;
+    while ((e = readdir(d))) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        if (fchownat(dirfd(d), e->d_name, uid, uid, AT_SYMLINK_NOFOLLOW) < 0)
+            return -1;
+        if (e->d_type != DT_DIR || depth > COPY_DEPTH_MAX + 2)
+            continue;
+        int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        DIR *sub = fd < 0 ? NULL : fdopendir(fd);
+        int rc = sub ? own_entries(sub, uid, depth + 1) : -1;
+        if (sub)
+            closedir(sub);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int ab_skeleton_own(int tree, uint32_t uid)
+{
+    int fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d)
+        return -1;
+    int rc = fchownat(tree, "", uid, uid, AT_EMPTY_PATH) < 0 ? -1 : own_entries(d, uid, 0);
+    closedir(d);
+    return rc;
+}

@@ -31,7 +31,7 @@ static int own_dir(int tree, const char *name, uint32_t uid)
     return uid ? fchownat(tree, name, uid, uid, AT_SYMLINK_NOFOLLOW) : 0;
 }
 
-static int make_upper(struct box *b, uint32_t uid)
+int ab_tree_upper(struct box *b, uint32_t uid)
 {
     char bytes[32], inodes[32];
     snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)b->spec.disk_bytes);
@@ -89,7 +89,7 @@ static int clone_tree(int tree)
 }
 
 /* An image made by others need not have the directories that we rely on. */
-static int complete_image(int tree, uint32_t uid)
+int ab_tree_complete(int tree, uint32_t uid)
 {
     static const struct {
         const char *name;
@@ -119,10 +119,12 @@ int ab_tree_build(struct zygote *z, struct box *b)
 {
     bool host = b->spec.flags & AB_WIRE_HOST_IMAGE;
     uint32_t uid = ab_host_uid(z, b->slot, 0);
+    if (z->old_mounts)
+        return ab_tree_build_old(z, b);
     int lower = host ? b->slot->skel : image_lower(z, b);
     if (lower < 0)
         return -1;
-    int rc = ab_at("make the file system of limited size") ? make_upper(b, uid) : -1;
+    int rc = ab_at("make the file system of limited size") ? ab_tree_upper(b, uid) : -1;
     if (rc == 0) {
         ab_at("overlay the image");
         b->tree = make_overlay(z, b, "u", "w", lower);
@@ -134,7 +136,7 @@ int ab_tree_build(struct zygote *z, struct box *b)
     errno = saved;
     if (rc < 0)
         return -1;
-    if (!host && ab_at("complete the image") && complete_image(b->tree, uid) < 0)
+    if (!host && ab_at("complete the image") && ab_tree_complete(b->tree, uid) < 0)
         return -1;
     if (host) {
         ab_at("overlay the host's /usr");
