@@ -75,6 +75,7 @@ end
 local function run(attack)
   if attack.unlimited and not sys.probe().cgroup.memory then return end
   local sb <close> = assert(ab.sandbox.create { limits = LIMITS })
+  if attack.users and not sys.probe().root then return end
   local text = fill(attack.run)
   if text:find "%f[%w]sc %d" then text = SC .. text end
   local out, problem = sb:exec(text, { timeout_s = attack.timeout_s or 60 })

@@ -1,6 +1,6 @@
 --- The attacks: what must be impossible from inside, each a text for `sh -c` with what its output must hold (`want`) and
 --- must not (`never`), as Lua patterns. `oom`: a memory controller must have ended it; `unlimited`: why it is not held
---- where there is none. @CANARY@, @SOCKET@ and @PORT@ are things of the host. Numbers are names; they are not contiguous.
+--- where there is none. `users`: needs more than one user inside. @CANARY@, @SOCKET@ and @PORT@ are things of the host. Numbers are names; they are not contiguous.
 return {
   -- Paths and escapes
   { n = 1, title = "symlink to a host file", want = "No such file", run = [==[
@@ -80,7 +80,7 @@ ipcs -m | grep 0x0abcd123; ls /dev/mqueue /dev/shm 2>/dev/null | grep hostshm; e
   { n = 52, title = "int 0x80 (ia32) bypass of filter", want = "st=159", run = [==[
 printf '\x7fELF' >/dev/null; python3 -c 'import mmap,ctypes
 m=mmap.mmap(-1,4096,prot=7);m.write(bytes.fromhex("53b815000000bb00000000b900000000ba00000000cd805bc3"));a=ctypes.addressof(ctypes.c_char.from_buffer(m));f=ctypes.CFUNCTYPE(ctypes.c_int)(a);print("mount32",f())' ; echo st=$?]==] },
-  { n = 97, title = "setuid-root binary run by uid 65534", want = "65534", never = "^0", run = [==[
+  { n = 97, title = "setuid-root binary run by uid 65534", users = true, want = "65534", never = "^0", run = [==[
 cp /usr/bin/id /tmp/sid; chown 0 /tmp/sid; chmod 4755 /tmp/sid; su -s /bin/sh nobody -c "/tmp/sid -u"; rm -f /tmp/sid]==] },
   { n = 98, title = "file capability grant", want = "rc=0", run = [==[
 cp /bin/true /tmp/fc; python3 -c "import os,struct;os.setxattr(chr(47)+'tmp/fc','security.capability',struct.pack('<5I',0x02000001,1<<21,0,0,0))" 2>&1 | tail -1; /tmp/fc; echo rc=$?; echo done]==] },
