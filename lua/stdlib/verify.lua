@@ -190,6 +190,9 @@ function M.run(opts)
     task = opts.task, spec = opts.task.verifier, stage = opts.stage, remains = opts.remains, user = opts.user,
     traj = opts.traj, tamper = tamper,
   }, opts.rec)
+  if not verdict and problem.class == "policy" then
+    verdict = { success = false, reward = opts.task.verifier.reward_failure, text = problem.msg }
+  end
   if not verdict then return nil, problem, tamper end
   verdict.tamper, verdict.scorer = tamper, { name = opts.name }
   return verdict, nil, tamper

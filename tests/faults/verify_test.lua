@@ -259,6 +259,22 @@ function M.test_a_background_writer_is_dead_before_the_verifier()
       files = { ["sol.py"] = BAD, ["tests/test_double.py"] = TESTS } })
 end
 
+-- ---------------------------------------------------------------- trees that no verifier could be given
+
+function M.test_a_tree_that_cannot_be_copied_is_the_works_failure()
+  for _, command in ipairs {
+    "rm -rf /workspace; echo x > /workspace", "rm -rf /workspace; ln -s /nothing /workspace",
+    "rm -rf /workspace; ln -s /workspace /workspace", "rm -rf /workspace; ln -s /usr /workspace", "rm -rf /workspace",
+    [[python3 -c "
+import os
+for i in range(200): os.mkdir('d'*100); os.chdir('d'*100)"]],
+    "dd if=/dev/zero of=b bs=1M count=20; for i in 1 2 3 4; do ln b b$i; done",
+  } do
+    local limits = command:find("dd if", 1, true) and { disk_mb = 50 } or nil
+    attack({}, "cd /workspace; { " .. command .. "\n} 2>&1", { limits = limits })
+  end
+end
+
 -- ---------------------------------------------------------------- other verifiers
 
 function M.test_a_commands_tests_are_restored_too()

@@ -5,7 +5,8 @@
 ---     ev.after       as the agent left it, with every process of the agent dead; for looking at
 ---     ev:pristine()  as seeded, hidden files laid, the reference solution too if there is one: no agent was ever here
 ---
---- A sandbox that can't be made raises its error, which ends the verification as a failure of the infrastructure.
+--- A sandbox that can't be made raises its error, which ends the verification as a failure of the infrastructure; one of
+--- class `policy` when the agent left a tree that can't be copied, which counts as the work's failure.
 local command_line = require "agentbox.verify.command_line"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
@@ -147,6 +148,19 @@ local function may_remove(self, pristine)
   return false
 end
 
+--- What only the agent's tree can be the cause of: paths too long, links in a ring, a file for a folder, more than the
+--- disk holds.
+local OF_THE_TREE = { toobig = true, notfound = true, invalid = true, full = true, exists = true, denied = true }
+
+--- An error of working with the agent's tree, with the one whose doing it is. Otherwise an agent could make its failures
+--- go unscored.
+local function blame(problem, doing)
+  if OF_THE_TREE[problem.code] and not problem.host then
+    return err.new("verifier", ("%s: %s"):format(doing, problem.msg), { class = "policy" })
+  end
+  return err.wrap(problem, doing)
+end
+
 local function lay_over(self, sb, pristine)
   local tamper, problem = protect.restore(sb, self.workspace, pristine, { remove = may_remove(self, pristine) })
   if not tamper then return nil, problem end
@@ -175,7 +189,7 @@ local function fresh_with_workspace(self)
   ok, problem = sb:remove(self.workspace, { recursive = true }) -- what the agent deleted stays deleted
   if not ok then return nil, problem end
   ok, problem = sandbox.copy_tree(self.after, self.workspace, sb, self.workspace)
-  if not ok then return nil, err.wrap(problem, "copying the workspace to the verifier's sandbox") end
+  if not ok then return nil, blame(problem, "copying the workspace to the verifier's sandbox") end
   return sb, pristine
 end
 
@@ -185,7 +199,7 @@ function lazy.sandbox(self)
   if not sb then return nil, pristine end
   self._pristine = pristine
   local ok, problem = lay_over(self, sb, pristine)
-  if not ok then return nil, problem end
+  if not ok then return nil, blame(problem, "putting the task's files over the agent's") end
   return sb
 end
 
@@ -243,6 +257,8 @@ function Evidence:diff()
   for _, name in ipairs(schema.names(new)) do
     if not old[name] then
       table.insert(diff.added, name)
+    elseif old[name].size ~= new[name].size then
+      table.insert(diff.changed, name)
     else
       local path = self.workspace .. "/" .. name
       local a, a_problem = before:read(path)
