@@ -14,6 +14,9 @@ local function label(frame)
   return ("function at line %d"):format(frame.linedefined)
 end
 
+-- Of a recursion without end: each level is found by walking the stack again.
+local MAX_LEVELS = 30
+
 ---The lines of the call stack that belong to files outside the library, innermost first.
 ---@param level integer   # as for error(); 1 is the caller
 ---@return string[]
@@ -22,6 +25,10 @@ function M.lines(level)
   while true do
     local frame = debug.getinfo(i, "Sln")
     if not frame then return out end
+    if i > MAX_LEVELS then
+      out[#out + 1] = "..."
+      return out
+    end
     if not is_ours(frame.source) and frame.currentline > 0 then
       out[#out + 1] = ("%s:%d: in %s"):format(frame.short_src, frame.currentline, label(frame))
     end

@@ -5,6 +5,7 @@
 #include "lua/fiber.h"
 #include "lua/loader.h"
 #include "lua/slice.h"
+#include "lua/traceback.h"
 
 #define AB_PRIMITIVES(X) \
     X(err)               \
@@ -47,5 +48,6 @@ void abl_open_engine(lua_State *L)
     preload(L);
     abl_loader_install(L);
     abl_slice_install(L);
+    abl_traceback_install(L);
     abl_protect_install(L);
 }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "lua/conv.h"
 #include "lua/slice.h"
+#include "lua/traceback.h"
 #include "rt/timer.h"
 
 #define FIBER_TYPE  "agentbox.fiber"
@@ -83,7 +84,7 @@ static int l_explain(lua_State *L)
     else if (!abl_is_err(L, 1))
         return 1;
     if (lua_getfield(L, -1, "traceback") == LUA_TNIL) {
-        luaL_traceback(L, L, NULL, 1);
+        abl_traceback(L, L, NULL, 1);
         lua_setfield(L, -3, "traceback");
     }
     lua_pop(L, 1);
@@ -446,6 +447,7 @@ static void resume(struct ab_fiber *f)
     if (f->hard) {
         close_hard(f);
     } else {
+        ab_slice_begin(f->co);
         if (f->pending && f->sliced)
             ab_slice_arm(f->co); /* it may never come to a wait */
         f->sliced = false;

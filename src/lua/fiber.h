@@ -77,6 +77,7 @@ struct ab_sched {
     int blocked;  /* nested coroutines that a slice cannot leave */
     bool slicing; /* a slice is on its way out to the scheduler */
     uint64_t resumed_ns, resumed_cpu_ns;
+    uint64_t next_arm_ns; /* read and written in the signal handler alone */
     uint64_t grace_ms;
     bool exiting; /* os.exit was called: */
     int exit_status;

@@ -29,6 +29,9 @@ void abl_protect_install(lua_State *L);
  * thread. */
 void ab_slice_arm(lua_State *co);
 
+/* To be called before co is resumed. */
+void ab_slice_begin(lua_State *co);
+
 /* For struct ab_watchdog_hooks; arg is the scheduler. */
 void ab_slice_on_tick(void *sched);
 void ab_slice_on_warn(void *sched);
