@@ -41,16 +41,34 @@ local DEFAULT_TIMEOUT_S, DEFAULT_CPU_S, DEFAULT_MEMORY_MB = 120, 10, 256
 local Set = {}
 Set.__index = Set
 
+--- What follows from a tool and is the same for every rollout that offers it.
+local known = setmetatable({}, { __mode = "k" })
+
+local function wire_of(tool)
+  local fn, entry = json.object {}, json.object {}
+  fn.name = tool.name -- one by one: the order of keys is the order of these lines
+  fn.description = tool.description
+  fn.parameters = tool.parameters
+  entry.type = "function"
+  entry["function"] = fn
+  return entry
+end
+
+local function known_of(tool)
+  local facts = known[tool]
+  if not facts then
+    local bytes = (tool.memory_mb or DEFAULT_MEMORY_MB) << 20
+    facts = { wire = wire_of(tool), limits = { cpu_s = tool.cpu_s or DEFAULT_CPU_S, memory_bytes = bytes } }
+    known[tool] = facts
+  end
+  return facts
+end
+
 ---@param tools agentbox.Tool[]
 ---@return agentbox.ToolSet
 function M.new(tools)
-  local self = setmetatable({ tools = tools, by_name = {}, states = {}, limits = {} }, Set)
-  for _, tool in ipairs(tools) do
-    self.by_name[tool.name] = tool
-    self.limits[tool] = {
-      cpu_s = tool.cpu_s or DEFAULT_CPU_S, memory_bytes = (tool.memory_mb or DEFAULT_MEMORY_MB) << 20,
-    }
-  end
+  local self = setmetatable({ tools = tools, by_name = {}, states = {} }, Set)
+  for _, tool in ipairs(tools) do self.by_name[tool.name] = tool end
   return self
 end
 
@@ -65,19 +83,11 @@ end
 ---@return table?
 function Set:wire()
   if #self.tools == 0 then return nil end
-  if self._wire then return self._wire end
-  local out = json.array {}
-  for i, tool in ipairs(self.tools) do
-    local fn, entry = json.object {}, json.object {}
-    fn.name = tool.name -- one by one: the order of keys is the order of these lines
-    fn.description = tool.description
-    fn.parameters = tool.parameters
-    entry.type = "function"
-    entry["function"] = fn
-    out[i] = entry
+  if not self._wire then
+    self._wire = json.array {}
+    for i, tool in ipairs(self.tools) do self._wire[i] = known_of(tool).wire end
   end
-  self._wire = out
-  return out
+  return self._wire
 end
 
 --- Where the tools that are not built in came from, for the record.
@@ -190,7 +200,7 @@ local function run_call(self, ctx, call, limit_s)
   local tool, args = read_call(self, call, result)
   if tool then
     local timeout_s = math.min(tool.timeout_s or DEFAULT_TIMEOUT_S, limit_s + GRACE_S)
-    local ok, value, extra = guard.call(open_and_run, self.limits[tool], timeout_s, self, tool, ctx, args)
+    local ok, value, extra = guard.call(open_and_run, known_of(tool).limits, timeout_s, self, tool, ctx, args)
     if ok then
       take_returned(result, value, extra)
     elseif ok == false then -- the tool raised an engine error: its code decides
@@ -251,7 +261,7 @@ function Set:close()
   for tool, held in pairs(self.states) do
     self.states[tool] = nil
     if tool.close then
-      local ok, problem = guard.call(tool.close, self.limits[tool], CLOSE_TIMEOUT_S, held.value)
+      local ok, problem = guard.call(tool.close, known_of(tool).limits, CLOSE_TIMEOUT_S, held.value)
       if not ok then
         problems[#problems + 1] = ("tool %s: close failed: %s"):format(tool.name, tostring(problem.msg or problem))
       end
