@@ -70,8 +70,8 @@ static struct abl_sandbox *new_sandbox(lua_State *L, const char *workspace)
 /* ---- create ---- */
 
 static const char *const spec_keys[] = {
-    "image", "layers", "network", "hostname", "workspace", "memory_bytes", "cpus", "pids",
-    "disk_bytes", "inodes", "nofile", "env", NULL,
+    "image", "layers",     "network", "hostname", "workspace", "memory_bytes", "cpus",
+    "pids",  "disk_bytes", "inodes",  "nofile",   "env",       NULL,
 };
 
 static uint64_t opt_count(lua_State *L, const char *key)
@@ -108,14 +108,16 @@ static void check_spec(lua_State *L, struct ab_sandbox_spec *spec)
     while (networks[which] && strcmp(networks[which], network))
         which++;
     if (!networks[which])
-        luaL_error(L, "option 'network': \"none\" or \"full\" expected, got \"%s\"", network);
+        luaL_error(L, "option 'network': \"none\" or \"full\" expected, got \"%s\"",
+                   network);
     *spec = (struct ab_sandbox_spec){
         .image = abl_opt_string(L, 1, "image", "host"),
         .layer = opt_layer(L),
         .hostname = abl_opt_string(L, 1, "hostname", "sandbox"),
         .workspace = abl_opt_string(L, 1, "workspace", "/workspace"),
         .net_full = which == 1,
-        .limits = {.memory_bytes = opt_count(L, "memory_bytes"), .pids = opt_count(L, "pids"),
+        .limits = {.memory_bytes = opt_count(L, "memory_bytes"),
+                   .pids = opt_count(L, "pids"),
                    .cpus = abl_opt_number(L, 1, "cpus", 0)},
         .disk_bytes = opt_count(L, "disk_bytes"),
         .inodes = opt_count(L, "inodes"),
@@ -154,7 +156,8 @@ static int l_create(lua_State *L)
     return abl_wait(L, anchor, push_created);
 }
 
-/* plain{root=, workspace=, env=}: no sandbox, a directory of the host that stands for the root. */
+/* plain{root=, workspace=, env=}: no sandbox, a directory of the host that stands for the
+ * root. */
 static int l_plain(lua_State *L)
 {
     static const char *const keys[] = {"root", "workspace", "env", NULL};
@@ -162,7 +165,8 @@ static int l_plain(lua_State *L)
     lua_settop(L, 1);
     abl_check_keys(L, 1, keys);
     const char *root = abl_opt_string(L, 1, "root", "");
-    struct abl_sandbox *s = new_sandbox(L, abl_opt_string(L, 1, "workspace", "/workspace"));
+    struct abl_sandbox *s =
+        new_sandbox(L, abl_opt_string(L, 1, "workspace", "/workspace"));
     s->plain = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (s->plain < 0) {
         struct ab_err err;
@@ -181,10 +185,13 @@ static int start_plain(lua_State *L, struct abl_sandbox *s, const struct ab_comm
 {
     char cwd[4096];
     if (cmd->terminal || cmd->uid || cmd->gid)
-        return ab_err_set(err, AB_EUNSUPPORTED, "backend none has no terminals and no other users");
-    /* Both are absolute; what lies below the root stays below it as long as nobody makes links. */
+        return ab_err_set(err, AB_EUNSUPPORTED,
+                          "backend none has no terminals and no other users");
+    /* Both are absolute; what lies below the root stays below it as long as nobody makes
+     * links. */
     snprintf(cwd, sizeof cwd, "%s%s", s->plain_dir, cmd->cwd);
-    struct ab_plain plain = {.argv = cmd->argv, .envp = cmd->envp, .cwd = cwd, .stdin_pipe = cmd->stdin_pipe};
+    struct ab_plain plain = {
+        .argv = cmd->argv, .envp = cmd->envp, .cwd = cwd, .stdin_pipe = cmd->stdin_pipe};
     return ab_plain_spawn(abl_loop(L), &plain, child, err);
 }
 
@@ -197,7 +204,8 @@ static int push_executed(lua_State *L, struct ab_op *op)
 }
 
 /* Starts the command of arguments 2 and 3; NULL with err when it could not be. */
-static struct ab_proc *start(lua_State *L, bool spawn, uint64_t *oom_before, struct ab_err *err)
+static struct ab_proc *start(lua_State *L, bool spawn, uint64_t *oom_before,
+                             struct ab_err *err)
 {
     struct ab_command cmd;
     struct ab_child child;
@@ -211,7 +219,8 @@ static struct ab_proc *start(lua_State *L, bool spawn, uint64_t *oom_before, str
         opts.hold_stdin = opts.interactive = cmd.stdin_pipe = true;
     cmd.stdin_pipe = cmd.stdin_pipe || opts.input;
     *oom_before = abl_oom_kills(s);
-    int rc = s->sb ? ab_sandbox_exec(s->sb, &cmd, &child, err) : start_plain(L, s, &cmd, &child, err);
+    int rc = s->sb ? ab_sandbox_exec(s->sb, &cmd, &child, err)
+                   : start_plain(L, s, &cmd, &child, err);
     if (rc < 0) {
         free(opts.input);
         return NULL;
@@ -300,7 +309,8 @@ static int l_gc(lua_State *L)
     return 0;
 }
 
-/* A <close> variable that goes out of scope in a fiber waits; elsewhere it is left to the loop. */
+/* A <close> variable that goes out of scope in a fiber waits; elsewhere it is left to the
+ * loop. */
 static int l_tbc(lua_State *L)
 {
     lua_settop(L, 1);
@@ -344,8 +354,10 @@ static int l_wire(lua_State *L)
     const char *setpriv = luaL_checkstring(L, 2), *program = luaL_checkstring(L, 3);
     if (!s)
         return abl_push_err(L, &err, "sandbox.wire");
-    luaL_argcheck(L, s->sb && s->sb->net >= 0 && !s->pasta, 1, "a sandbox made with network full");
-    if (ab_pasta_start(abl_loop(L), setpriv, program, s->sb->net, s->sb->userns, &s->pasta, &err) < 0)
+    luaL_argcheck(L, s->sb && s->sb->net >= 0 && !s->pasta, 1,
+                  "a sandbox made with network full");
+    if (ab_pasta_start(abl_loop(L), setpriv, program, s->sb->net, s->sb->userns,
+                       &s->pasta, &err) < 0)
         return abl_push_err(L, &err, "sandbox.wire");
     lua_pushboolean(L, 1);
     return 1;
@@ -374,7 +386,8 @@ static int l_freeze(lua_State *L)
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
     lua_settop(L, 1);
     if (!s->sb) {
-        ab_err_set(&err, s->plain < 0 ? AB_ESANDBOX : AB_EUNSUPPORTED, "nothing that can be frozen");
+        ab_err_set(&err, s->plain < 0 ? AB_ESANDBOX : AB_EUNSUPPORTED,
+                   "nothing that can be frozen");
         return abl_push_err(L, &err, "sandbox.freeze");
     }
     struct layer *box = lua_newuserdatauv(L, sizeof *box, 0);
@@ -472,8 +485,8 @@ static int l_user_count(lua_State *L)
     return 1;
 }
 
-static void new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction gc,
-                     lua_CFunction tbc)
+static void new_type(lua_State *L, const char *name, const luaL_Reg *methods,
+                     lua_CFunction gc, lua_CFunction tbc)
 {
     luaL_newmetatable(L, name);
     lua_newtable(L);
@@ -489,8 +502,14 @@ static void new_type(lua_State *L, const char *name, const luaL_Reg *methods, lu
 int luaopen_agentbox_sys_sandbox(lua_State *L)
 {
     static const luaL_Reg sandbox_methods[] = {
-        {"exec", l_exec},     {"spawn", l_spawn}, {"close", l_close},     {"freeze", l_freeze},
-        {"usage", l_usage},   {"id", l_id},       {"pid", l_pid},         {"is_open", l_is_open},
+        {"exec", l_exec},
+        {"spawn", l_spawn},
+        {"close", l_close},
+        {"freeze", l_freeze},
+        {"usage", l_usage},
+        {"id", l_id},
+        {"pid", l_pid},
+        {"is_open", l_is_open},
         {"user_count", l_user_count},
         {"can_freeze", l_can_freeze},
         {"kill_all", l_kill_all},
@@ -499,7 +518,8 @@ int luaopen_agentbox_sys_sandbox(lua_State *L)
         {NULL, NULL},
     };
     static const luaL_Reg layer_methods[] = {{"close", l_layer_close}, {NULL, NULL}};
-    static const luaL_Reg lib[] = {{"create", l_create}, {"plain", l_plain}, {NULL, NULL}};
+    static const luaL_Reg lib[] = {
+        {"create", l_create}, {"plain", l_plain}, {NULL, NULL}};
     new_type(L, ABL_SANDBOX, sandbox_methods, l_gc, l_tbc);
     abl_sandbox_file_methods(L);
     lua_pop(L, 2);

@@ -14,9 +14,9 @@
 
 /* User value 1: the environment, a table of strings. User value 2: the workspace. */
 struct abl_sandbox {
-    struct ab_sandbox *sb; /* owns; NULL when closed, or plain */
-    int plain;             /* owns: the directory that stands for the root, or -1 */
-    char *plain_dir;       /* owns: its name */
+    struct ab_sandbox *sb;  /* owns; NULL when closed, or plain */
+    int plain;              /* owns: the directory that stands for the root, or -1 */
+    char *plain_dir;        /* owns: its name */
     struct ab_pasta *pasta; /* owns, or NULL */
     char id[40];
 };
@@ -29,8 +29,8 @@ bool abl_open_tree(lua_State *L, int arg, struct ab_tree *t, struct ab_err *err)
 /* How many processes in it were killed for memory so far. */
 uint64_t abl_oom_kills(const struct abl_sandbox *s);
 
-/* The command at stack index `what` (a string for the shell, or a list) with the options at
- * `opts`, in out; what it points to lies in values that are left on the stack. */
+/* The command at stack index `what` (a string for the shell, or a list) with the options
+ * at `opts`, in out; what it points to lies in values that are left on the stack. */
 void abl_check_command(lua_State *L, int what, int opts, struct ab_command *out);
 
 /* Fills *opts from the options table; opts->input is allocated. */
@@ -39,16 +39,16 @@ void abl_check_proc_opts(lua_State *L, int idx, struct ab_proc_opts *opts);
 /* Pushes the outcome table, or nil, err when the command was lost. */
 int abl_push_outcome(lua_State *L, struct ab_proc *p, bool oom, const char *op);
 
-/* Pushes an empty Process, to be filled with a running command; sandbox: the stack index of what
- * it keeps alive, or 0. */
+/* Pushes an empty Process, to be filled with a running command; sandbox: the stack index
+ * of what it keeps alive, or 0. */
 struct abl_process {
     struct ab_proc *proc; /* owns a reference; NULL when closed */
     uint64_t oom_before;
 };
 struct abl_process *abl_new_process(lua_State *L, int sandbox);
 
-void abl_process_register(lua_State *L);   /* leaves nothing on the stack */
-void abl_sandbox_file_methods(lua_State *L); /* adds to the method table on top */
+void abl_process_register(lua_State *L);        /* leaves nothing on the stack */
+void abl_sandbox_file_methods(lua_State *L);    /* adds to the method table on top */
 void abl_sandbox_probe_functions(lua_State *L); /* adds to the library table on top */
 
 #endif

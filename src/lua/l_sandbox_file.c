@@ -1,5 +1,5 @@
-/* l_sandbox_file.c - files of a sandbox. Small things run on the spot; trees go to a pool thread,
- * with descriptors of their own, so that the sandbox may be closed meanwhile. */
+/* l_sandbox_file.c - files of a sandbox. Small things run on the spot; trees go to a pool
+ * thread, with descriptors of their own, so that the sandbox may be closed meanwhile. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -61,7 +61,8 @@ static int l_read(lua_State *L)
     return rc == LUA_OK ? 1 : lua_error(L);
 }
 
-static const char *const write_keys[] = {"append", "exclusive", "mode", "uid", "gid", NULL};
+static const char *const write_keys[] = {"append", "exclusive", "mode",
+                                         "uid",    "gid",       NULL};
 
 /* Sandbox:write(path, bytes [, opts]) */
 static int l_write(lua_State *L)
@@ -81,7 +82,8 @@ static int l_write(lua_State *L)
     };
     if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.write");
-    return answer(L, ab_file_write(&t, path, data, len, &how, &err), &err, "sandbox.write");
+    return answer(L, ab_file_write(&t, path, data, len, &how, &err), &err,
+                  "sandbox.write");
 }
 
 static const char *type_name(char type)
@@ -89,7 +91,8 @@ static const char *type_name(char type)
     static const struct {
         char type;
         const char *name;
-    } names[] = {{'f', "file"}, {'d', "dir"}, {'l', "link"}, {'p', "fifo"}, {'s', "socket"}, {'c', "char"}, {'b', "block"}};
+    } names[] = {{'f', "file"},   {'d', "dir"},  {'l', "link"}, {'p', "fifo"},
+                 {'s', "socket"}, {'c', "char"}, {'b', "block"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].type == type)
             return names[i].name;
@@ -170,7 +173,7 @@ static int l_rename(lua_State *L)
 /* ---- trees, on a thread ---- */
 
 struct entries {
-    struct ab_buf text;   /* names, each with its NUL */
+    struct ab_buf text;         /* names, each with its NUL */
     struct ab_file_stat *stats; /* owns */
     size_t count, room;
 };
@@ -242,8 +245,8 @@ static int keep_entry(void *arg, const char *name, const struct ab_file_stat *st
 
 static int run_list(struct job *job)
 {
-    return (job->recursive ? ab_file_walk : ab_file_list)(&job->tree, job->path, job->max, keep_entry,
-                                                          &job->entries, &job->err);
+    return (job->recursive ? ab_file_walk : ab_file_list)(
+        &job->tree, job->path, job->max, keep_entry, &job->entries, &job->err);
 }
 
 static int push_entries(lua_State *L, struct ab_op *op)
@@ -326,7 +329,8 @@ static int l_remove(lua_State *L)
 
 static int run_copy(struct job *job)
 {
-    return ab_file_copy_tree(&job->tree, job->path, &job->dst, job->to, &job->copy, &job->err);
+    return ab_file_copy_tree(&job->tree, job->path, &job->dst, job->to, &job->copy,
+                             &job->err);
 }
 
 static int push_copied(lua_State *L, struct ab_op *op)
@@ -354,7 +358,8 @@ static void check_copy(lua_State *L, int opts, struct ab_file_copy *copy)
     lua_Integer entries = abl_opt_integer(L, opts, "max_entries", ENTRIES_DEFAULT);
     if (bytes < 0 || entries < 0)
         luaL_error(L, "caps must not be negative");
-    *copy = (struct ab_file_copy){.max_bytes = (uint64_t)bytes, .max_entries = (size_t)entries};
+    *copy = (struct ab_file_copy){.max_bytes = (uint64_t)bytes,
+                                  .max_entries = (size_t)entries};
 }
 
 static int copy_between(lua_State *L, struct ab_anchor *anchor, const struct ab_tree *src,
@@ -400,7 +405,8 @@ static int with_host(lua_State *L, bool put)
         ab_err_sys(&err, errno, "%s", dir);
         return abl_push_err(L, &err, put ? "sandbox.put" : "sandbox.get");
     }
-    struct job *job = new_job(put ? &host : &inside, put ? "/" : path, put ? "sandbox.put" : "sandbox.get");
+    struct job *job = new_job(put ? &host : &inside, put ? "/" : path,
+                              put ? "sandbox.put" : "sandbox.get");
     job->run = run_copy;
     job->dst = put ? inside : host;
     job->dst.root = fcntl(job->dst.root, F_DUPFD_CLOEXEC, 3);
@@ -410,7 +416,8 @@ static int with_host(lua_State *L, bool put)
     return start_job(L, anchor, job, push_copied);
 }
 
-/* Sandbox:put(path inside, directory of the host [, opts]): copies the tree into the sandbox. */
+/* Sandbox:put(path inside, directory of the host [, opts]): copies the tree into the
+ * sandbox. */
 static int l_put(lua_State *L)
 {
     return with_host(L, true);
@@ -425,9 +432,12 @@ static int l_get(lua_State *L)
 void abl_sandbox_file_methods(lua_State *L)
 {
     static const luaL_Reg methods[] = {
-        {"read", l_read},     {"write", l_write},         {"stat", l_stat}, {"lstat", l_lstat},
-        {"list", l_list},     {"tree", l_tree},           {"mkdir", l_mkdir}, {"remove", l_remove},
-        {"rename", l_rename}, {"copy_tree", l_copy_tree}, {"put", l_put},   {"get", l_get},
+        {"read", l_read},     {"write", l_write},
+        {"stat", l_stat},     {"lstat", l_lstat},
+        {"list", l_list},     {"tree", l_tree},
+        {"mkdir", l_mkdir},   {"remove", l_remove},
+        {"rename", l_rename}, {"copy_tree", l_copy_tree},
+        {"put", l_put},       {"get", l_get},
         {NULL, NULL},
     };
     luaL_setfuncs(L, methods, 0);

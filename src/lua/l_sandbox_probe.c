@@ -16,8 +16,8 @@ static void set_text(lua_State *L, const char *key, const char *value)
     lua_setfield(L, -2, key);
 }
 
-/* probe(): { kernel, root, cgroup = { level, memory, pids, cpu, kill, why } }. Costs nothing to find;
- * whether a sandbox works is told by making one. */
+/* probe(): { kernel, root, cgroup = { level, memory, pids, cpu, kill, why } }. Costs
+ * nothing to find; whether a sandbox works is told by making one. */
 static int l_probe(lua_State *L)
 {
     struct utsname u;
@@ -47,6 +47,7 @@ static int l_sweep(lua_State *L)
 
 void abl_sandbox_probe_functions(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"probe", l_probe}, {"sweep", l_sweep}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"probe", l_probe}, {"sweep", l_sweep}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -1,4 +1,5 @@
-/* l_sandbox_proc.c - commands: their description, their outcome, and those that run beside us. */
+/* l_sandbox_proc.c - commands: their description, their outcome, and those that run
+ * beside us. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 #define OUTPUT_MAX     (1 << 30)
 
 static const char *const command_keys[] = {
-    "stdin", "env", "cwd", "uid", "gid", "timeout_s", "max_output_bytes", "nofile", "pty", "rows",
-    "cols", NULL,
+    "stdin",  "env", "cwd",  "uid",  "gid", "timeout_s", "max_output_bytes",
+    "nofile", "pty", "rows", "cols", NULL,
 };
 
 static const char *check_text(lua_State *L, int idx, const char *what)
@@ -24,7 +25,8 @@ static const char *check_text(lua_State *L, int idx, const char *what)
     return s;
 }
 
-/* Pushes the list of the words and one pointer array; the list keeps the strings alive. */
+/* Pushes the list of the words and one pointer array; the list keeps the strings alive.
+ */
 static char **push_words(lua_State *L, int what, size_t *count)
 {
     size_t n = 3;
@@ -200,11 +202,13 @@ static void push_end(lua_State *L, const struct ab_proc_result *r)
     set_number(L, "duration_s", (double)r->wall_us / 1e6);
 }
 
-/* The child says why itself, unless there never was one: too many processes, no memory. */
+/* The child says why itself, unless there never was one: too many processes, no memory.
+ */
 static void explain_no_exec(struct ab_proc *p, int errnum)
 {
     char line[200];
-    snprintf(line, sizeof line, "agentbox: cannot start the command: %s\n", strerror(errnum));
+    snprintf(line, sizeof line, "agentbox: cannot start the command: %s\n",
+             strerror(errnum));
     ab_buf_put(&ab_proc_stream(p, true)->buf, line, strlen(line));
 }
 
@@ -220,7 +224,8 @@ int abl_push_outcome(lua_State *L, struct ab_proc *p, bool oom, const char *op)
     const struct ab_proc_result *r = ab_proc_result(p);
     if (r->lost)
         return push_lost(L, op);
-    bool truncated = ab_proc_stream(p, false)->dropped || ab_proc_stream(p, true)->dropped;
+    bool truncated =
+        ab_proc_stream(p, false)->dropped || ab_proc_stream(p, true)->dropped;
     lua_createtable(L, 0, 12);
     if (r->no_exec && ab_proc_stream(p, true)->buf.len == 0)
         explain_no_exec(p, r->errnum);
@@ -349,7 +354,8 @@ static int push_next(lua_State *L, struct ab_op *op)
     return 3;
 }
 
-/* Process:next(): what came of stdout and of stderr, each or nil, and whether the command is over. */
+/* Process:next(): what came of stdout and of stderr, each or nil, and whether the command
+ * is over. */
 static int l_next(lua_State *L)
 {
     struct ab_proc *p = check_process(L, 1);
@@ -368,7 +374,8 @@ static int push_written(lua_State *L, struct ab_op *op)
     return 1;
 }
 
-/* Process:write(bytes): true when the process has taken them all, or will take no more. */
+/* Process:write(bytes): true when the process has taken them all, or will take no more.
+ */
 static int l_write(lua_State *L)
 {
     size_t len;
@@ -443,9 +450,16 @@ static int l_gc(lua_State *L)
 void abl_process_register(lua_State *L)
 {
     static const luaL_Reg methods[] = {
-        {"read", l_read}, {"next", l_next},  {"read_stderr", l_read_stderr}, {"write", l_write},
-        {"close_stdin", l_close_stdin}, {"wait", l_wait},   {"kill", l_kill},
-        {"resize", l_resize}, {"running", l_running},       {"close", l_gc},
+        {"read", l_read},
+        {"next", l_next},
+        {"read_stderr", l_read_stderr},
+        {"write", l_write},
+        {"close_stdin", l_close_stdin},
+        {"wait", l_wait},
+        {"kill", l_kill},
+        {"resize", l_resize},
+        {"running", l_running},
+        {"close", l_gc},
         {NULL, NULL},
     };
     luaL_newmetatable(L, ABL_PROCESS);

@@ -2,7 +2,7 @@
 
 struct life {
     struct ab_op op;
-    struct ab_sandbox *sb; /* owns, until taken */
+    struct ab_sandbox *sb;  /* owns, until taken */
     struct ab_layer *layer; /* owns, until taken */
     uv_poll_t sock, pid;
     uv_timer_t kick; /* reports what is over before any descriptor was waited for */
@@ -55,7 +55,8 @@ static void on_kick(uv_timer_t *t)
     bury(t->data);
 }
 
-/* Polls a descriptor; false when that cannot be had, and then there is nothing to do but block. */
+/* Polls a descriptor; false when that cannot be had, and then there is nothing to do but
+ * block. */
 static bool watch(struct life *l, uv_poll_t *h, bool *open, int fd, uv_poll_cb cb)
 {
     if (fd < 0 || uv_poll_init(&l->op.loop->uv, h, fd) < 0)
@@ -110,7 +111,8 @@ static void fini(struct ab_op *op)
     ab_layer_unref(l->layer);
 }
 
-static const struct ab_op_class life_class = {.name = "sandbox", .stop = stop, .fini = fini};
+static const struct ab_op_class life_class = {
+    .name = "sandbox", .stop = stop, .fini = fini};
 
 static struct life *new_life(struct ab_loop *loop, struct ab_sandbox *sb)
 {

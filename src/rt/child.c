@@ -9,12 +9,13 @@
 
 #include "base/wire.h"
 
-#define CHUNK         65536
-#define READS_A_TURN  4           /* then others on the loop have theirs */
-#define DRAIN_MAX     (2u << 20)  /* after the end: no pipe holds more */
-#define DEATH_MS      10000       /* from kill to EXIT; the sandbox is broken beyond that */
+#define CHUNK        65536
+#define READS_A_TURN 4          /* then others on the loop have theirs */
+#define DRAIN_MAX    (2u << 20) /* after the end: no pipe holds more */
+#define DEATH_MS     10000      /* from kill to EXIT; the sandbox is broken beyond that */
 
-/* One descriptor on the loop. fd is -1 when it was closed; the handle may still be closing. */
+/* One descriptor on the loop. fd is -1 when it was closed; the handle may still be
+ * closing. */
 struct port {
     uv_poll_t uv;
     struct ab_proc *proc;
@@ -112,8 +113,8 @@ int ab_proc_events(const struct ab_proc *p)
     const struct ab_proc_stream *out = &p->streams[0], *err = &p->streams[1];
     bool drained = p->written == p->input.len;
     return (out->buf.len || out->eof ? AB_PROC_DATA : 0) |
-           (err->buf.len || err->eof ? AB_PROC_ERRDATA : 0) | (drained ? AB_PROC_DRAINED : 0) |
-           (p->result.over ? AB_PROC_EXIT : 0);
+           (err->buf.len || err->eof ? AB_PROC_ERRDATA : 0) |
+           (drained ? AB_PROC_DRAINED : 0) | (p->result.over ? AB_PROC_EXIT : 0);
 }
 
 static void on_waiter_closed(uv_handle_t *h)
@@ -173,7 +174,8 @@ static void on_waiter_timer(uv_timer_t *t)
     waiter_done(t->data);
 }
 
-struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms, bool kill_on_cancel)
+struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms,
+                           bool kill_on_cancel)
 {
     struct waiter *w = ab_xcalloc(1, sizeof *w);
     ab_op_init(&w->op, &waiter_class, p->loop);
@@ -216,14 +218,16 @@ static void forget_input(struct ab_proc *p)
     p->written = 0;
 }
 
-/* A command that does not read its stdin to the end is not an error: the rest is forgotten. */
+/* A command that does not read its stdin to the end is not an error: the rest is
+ * forgotten. */
 static void feed(struct ab_proc *p)
 {
     if (p->in.fd < 0)
         return;
     while (p->written < p->input.len) {
         size_t left = p->input.len - p->written;
-        ssize_t n = write(p->in.fd, p->input.data + p->written, left < CHUNK ? left : CHUNK);
+        ssize_t n =
+            write(p->in.fd, p->input.data + p->written, left < CHUNK ? left : CHUNK);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
@@ -272,7 +276,8 @@ static void keep(struct ab_proc_stream *s, const char *data, size_t len)
 }
 
 /* Reads once; false when there is nothing now or nothing ever again. */
-static bool read_some(struct ab_proc *p, struct port *port, struct ab_proc_stream *s, size_t *total)
+static bool read_some(struct ab_proc *p, struct port *port, struct ab_proc_stream *s,
+                      size_t *total)
 {
     char chunk[CHUNK];
     size_t want = sizeof chunk;
@@ -308,7 +313,8 @@ static void on_readable(uv_poll_t *h, int status, int events)
     (void)events;
     struct ab_proc_stream *s = &p->streams[port == &p->err];
     p->refs++;
-    for (int i = 0; i < READS_A_TURN && port->fd >= 0 && read_some(p, port, s, &total); i++)
+    for (int i = 0; i < READS_A_TURN && port->fd >= 0 && read_some(p, port, s, &total);
+         i++)
         ;
     wake(p);
     proc_drop(p);

@@ -1,14 +1,17 @@
-/* child.h - drives one running command: feeds its stdin, drains its output, enforces its deadline.
+/* child.h - drives one running command: feeds its stdin, drains its output, enforces its
+ * deadline.
  *
  *     struct ab_proc *p = ab_proc_start(loop, &child, &opts);
  *     op = ab_proc_wait(p, AB_PROC_EXIT, 0, true);      done when the command is over
  *     ab_proc_result(p)
- *     ab_proc_unref(p);                                 kills it, if it runs and nobody waits
+ *     ab_proc_unref(p);                                 kills it, if it runs and nobody
+ * waits
  *
- * The command is over when its main process ended: what is then in the pipes is still taken, and
- * they are closed, whoever else may hold them. Of each stream the head is kept, up to a cap; the
- * rest is drained and counted, so that the command goes on. With `interactive` the reader takes
- * bytes out as they come, and a full buffer stops the command instead.
+ * The command is over when its main process ended: what is then in the pipes is still
+ * taken, and they are closed, whoever else may hold them. Of each stream the head is
+ * kept, up to a cap; the rest is drained and counted, so that the command goes on. With
+ * `interactive` the reader takes bytes out as they come, and a full buffer stops the
+ * command instead.
  */
 #ifndef AB_RT_CHILD_H
 #define AB_RT_CHILD_H
@@ -43,9 +46,9 @@ struct ab_proc_stream {
 
 struct ab_proc_result {
     bool over;
-    bool lost;      /* its sandbox died, or would not kill it: an infrastructure failure */
+    bool lost; /* its sandbox died, or would not kill it: an infrastructure failure */
     bool timed_out, killed, no_exec;
-    int code;       /* -1 when signalled */
+    int code; /* -1 when signalled */
     int signal, errnum;
     uint64_t user_us, system_us, max_rss_bytes, wall_us;
 };
@@ -55,10 +58,11 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
                               const struct ab_proc_opts *opts);
 void ab_proc_unref(struct ab_proc *p);
 
-/* An operation that is done as soon as one of the events is true, or after timeout_ms (0: never).
- * Several may wait at once. kill_on_cancel: giving it up kills the command. Caller owns the
- * returned reference; the operation keeps p alive. */
-struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms, bool kill_on_cancel);
+/* An operation that is done as soon as one of the events is true, or after timeout_ms (0:
+ * never). Several may wait at once. kill_on_cancel: giving it up kills the command.
+ * Caller owns the returned reference; the operation keeps p alive. */
+struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms,
+                           bool kill_on_cancel);
 
 /* The process of such an operation, borrowed from it. */
 struct ab_proc *ab_proc_of(const struct ab_op *op);
@@ -74,7 +78,8 @@ void ab_proc_close_stdin(struct ab_proc *p);
 struct ab_proc_stream *ab_proc_stream(struct ab_proc *p, bool err);
 void ab_proc_consume(struct ab_proc *p, bool err, size_t len);
 
-/* Nobody will read any more: keep the head and drop the rest, as without `interactive`. */
+/* Nobody will read any more: keep the head and drop the rest, as without `interactive`.
+ */
 void ab_proc_stop_reading(struct ab_proc *p);
 
 void ab_proc_kill(struct ab_proc *p);

@@ -24,14 +24,30 @@ static void on_ended(uv_process_t *h, int64_t status, int sig)
     uv_close((uv_handle_t *)h, on_closed);
 }
 
-int ab_pasta_start(struct ab_loop *loop, const char *setpriv, const char *program, int netns,
-                   int userns, struct ab_pasta **out, struct ab_err *err)
+int ab_pasta_start(struct ab_loop *loop, const char *setpriv, const char *program,
+                   int netns, int userns, struct ab_pasta **out, struct ab_err *err)
 {
     const char *argv[32] = {
-        setpriv, "--pdeathsig", "KILL", program, "--foreground", "--quiet", "--config-net",
+        setpriv,
+        "--pdeathsig",
+        "KILL",
+        program,
+        "--foreground",
+        "--quiet",
+        "--config-net",
         "--no-map-gw", /* the gateway's address would be the host's loopback */
-        "--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none",
-        "--dns-forward", AB_PASTA_RESOLVER, "--netns", "/proc/self/fd/3",
+        "--tcp-ports",
+        "none",
+        "--udp-ports",
+        "none",
+        "--tcp-ns",
+        "none",
+        "--udp-ns",
+        "none",
+        "--dns-forward",
+        AB_PASTA_RESOLVER,
+        "--netns",
+        "/proc/self/fd/3",
     };
     int n = 0;
     while (argv[n])
@@ -44,7 +60,9 @@ int ab_pasta_start(struct ab_loop *loop, const char *setpriv, const char *progra
         argv[n++] = "--runas";
         argv[n++] = "0"; /* else it becomes nobody, who may not enter the namespace */
     }
-    uv_stdio_container_t stdio[5] = {{.flags = UV_IGNORE}, {.flags = UV_IGNORE}, {.flags = UV_IGNORE},
+    uv_stdio_container_t stdio[5] = {{.flags = UV_IGNORE},
+                                     {.flags = UV_IGNORE},
+                                     {.flags = UV_IGNORE},
                                      {.flags = UV_INHERIT_FD, .data.fd = netns},
                                      {.flags = UV_INHERIT_FD, .data.fd = userns}};
     uv_process_options_t options = {

@@ -10,12 +10,13 @@
 
 #include "base/wire.h"
 
-/* The far side of the control socket, until the group's leader has ended: it frees itself then. A
- * loop that ends need not know of it, since the near side's end kills the group. */
+/* The far side of the control socket, until the group's leader has ended: it frees itself
+ * then. A loop that ends need not know of it, since the near side's end kills the group.
+ */
 struct plain {
     uv_process_t process;
     uv_poll_t poll;
-    int ctl; /* owns */
+    int ctl;  /* owns */
     int open; /* handles that are not closed, or were never made */
     uint64_t began_ns;
     bool killed;
@@ -95,9 +96,11 @@ static void close_pair(int ends[2])
             close(ends[i]);
 }
 
-static int start(struct ab_loop *loop, struct plain *p, const struct ab_plain *cmd, const int io[3])
+static int start(struct ab_loop *loop, struct plain *p, const struct ab_plain *cmd,
+                 const int io[3])
 {
-    uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE}, {.flags = UV_INHERIT_FD}, {.flags = UV_INHERIT_FD}};
+    uv_stdio_container_t stdio[3] = {
+        {.flags = UV_IGNORE}, {.flags = UV_INHERIT_FD}, {.flags = UV_INHERIT_FD}};
     if (io[0] >= 0)
         stdio[0].flags = UV_INHERIT_FD;
     for (int i = 0; i < 3; i++)
@@ -127,11 +130,13 @@ static int start(struct ab_loop *loop, struct plain *p, const struct ab_plain *c
     return 0;
 }
 
-/* What a shell says about a program that it cannot start, as an outcome of the command. */
+/* What a shell says about a program that it cannot start, as an outcome of the command.
+ */
 static void say_no_exec(struct plain *p, int errnum, int err_fd)
 {
     uint8_t buf[128];
-    struct ab_wire_exit m = {.flags = AB_WIRE_NO_EXEC, .code = errnum == ENOENT ? 127 : 126, .errnum = errnum};
+    struct ab_wire_exit m = {
+        .flags = AB_WIRE_NO_EXEC, .code = errnum == ENOENT ? 127 : 126, .errnum = errnum};
     dprintf(err_fd, "agentbox: cannot start the command: %s\n", uv_strerror(-errnum));
     long n = ab_wire_put_exit(buf, sizeof buf, &m);
     ab_wire_send(p->ctl, buf, (size_t)n, NULL, 0, MSG_DONTWAIT);
@@ -141,8 +146,9 @@ int ab_plain_spawn(struct ab_loop *loop, const struct ab_plain *cmd, struct ab_c
                    struct ab_err *err)
 {
     int in[2] = {-1, -1}, o[2] = {-1, -1}, e[2] = {-1, -1}, ctl[2] = {-1, -1};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0 || open_pipe(o, false) < 0 ||
-        open_pipe(e, false) < 0 || (cmd->stdin_pipe && open_pipe(in, true) < 0)) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0 ||
+        open_pipe(o, false) < 0 || open_pipe(e, false) < 0 ||
+        (cmd->stdin_pipe && open_pipe(in, true) < 0)) {
         ab_err_sys(err, errno, "make the command's pipes");
         close_pair(in);
         close_pair(o);

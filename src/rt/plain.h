@@ -1,7 +1,9 @@
-/* plain.h - a command in a plain process group on the host: no sandbox at all, for backend "none".
+/* plain.h - a command in a plain process group on the host: no sandbox at all, for
+ * backend "none".
  *
- * It is driven like any other: child.ctl speaks as pid 1 of a sandbox does. A process that leaves
- * the group by setsid() escapes the kill; that is one of the reasons why this is no sandbox. */
+ * It is driven like any other: child.ctl speaks as pid 1 of a sandbox does. A process
+ * that leaves the group by setsid() escapes the kill; that is one of the reasons why this
+ * is no sandbox. */
 #ifndef AB_RT_PLAIN_H
 #define AB_RT_PLAIN_H
 

@@ -17,7 +17,8 @@
 enum { V2, MEMORY, PIDS, CPU, HIERARCHIES };
 _Static_assert(HIERARCHIES <= AB_WIRE_CGROUPS + 1, "descriptors of one sandbox");
 
-/* What was found: the directory below which ours is, and ours. One engine, one process. */
+/* What was found: the directory below which ours is, and ours. One engine, one process.
+ */
 static struct {
     bool probed;
     struct ab_cgroup_info info;
@@ -84,7 +85,8 @@ static uint64_t start_time(pid_t pid)
     unsigned long long ticks = 0;
     if (p)
         sscanf(p + 1,
-               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+               "%*d %llu",
                &ticks);
     return ticks;
 }
@@ -156,8 +158,8 @@ static int open_dir(int dir, const char *path)
     return openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Controllers go down only through a cgroup without processes of its own: our process moves into a
- * leaf of our own cgroup first, unless we may use the root. */
+/* Controllers go down only through a cgroup without processes of its own: our process
+ * moves into a leaf of our own cgroup first, unless we may use the root. */
 static int open_v2_parent(const char *at, const char *own)
 {
     char path[2200];
@@ -189,13 +191,15 @@ static int open_v1_parent(const char *at, const char *own)
     char path[2200];
     snprintf(path, sizeof path, "%s%s", at, own);
     int dir = open_dir(AT_FDCWD, path);
-    return dir >= 0 ? dir : open_dir(AT_FDCWD, at); /* a container sees its own as the root */
+    return dir >= 0 ? dir
+                    : open_dir(AT_FDCWD, at); /* a container sees its own as the root */
 }
 
 static bool open_hierarchy(int h)
 {
     char at[1024], own[1024];
-    if (!mount_point(v1_names[h], at, sizeof at) || !own_path(v1_names[h], own, sizeof own))
+    if (!mount_point(v1_names[h], at, sizeof at) ||
+        !own_path(v1_names[h], own, sizeof own))
         return false;
     int parent = h == V2 ? open_v2_parent(at, own) : open_v1_parent(at, own);
     if (parent < 0)
@@ -225,7 +229,9 @@ static void note_why(void)
     struct ab_cgroup_info *i = &self.info;
     if (i->memory && i->pids && i->cpu)
         return;
-    snprintf(i->why, sizeof i->why, "no control over%s%s%s: run as root, or under systemd-run --user --scope -p Delegate=yes",
+    snprintf(i->why, sizeof i->why,
+             "no control over%s%s%s: run as root, or under systemd-run --user --scope -p "
+             "Delegate=yes",
              i->memory ? "" : " memory", i->pids ? "" : " pids", i->cpu ? "" : " cpu");
 }
 
@@ -331,7 +337,8 @@ static int make_dir(struct ab_cgroup *cg, int h, struct ab_err *err)
     if (self.ident[h] < 0)
         return 0;
     int rc = mkdirat(self.ident[h], cg->name, 0755);
-    if (rc < 0 && errno == ENOENT && reopen_ident(h) == 0) /* a zygote that ended took it along */
+    if (rc < 0 && errno == ENOENT &&
+        reopen_ident(h) == 0) /* a zygote that ended took it along */
         rc = mkdirat(self.ident[h], cg->name, 0755);
     if (rc < 0)
         return ab_err_sys(err, errno, "make a cgroup");
@@ -339,7 +346,8 @@ static int make_dir(struct ab_cgroup *cg, int h, struct ab_err *err)
     return cg->dirs[h] < 0 ? ab_err_sys(err, errno, "open a cgroup") : 0;
 }
 
-int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits, struct ab_err *err)
+int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
+                     struct ab_err *err)
 {
     ab_cgroup_probe();
     snprintf(cg->name, sizeof cg->name, "s%u", ++self.next);
@@ -348,9 +356,11 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits, struc
     int fault = AB_FAULT("cgroup_create");
     if (fault)
         return ab_err_sys(err, fault, "make a cgroup");
-    if (make_dir(cg, V2, err) == 0 && (!limits->memory_bytes || make_dir(cg, MEMORY, err) == 0) &&
+    if (make_dir(cg, V2, err) == 0 &&
+        (!limits->memory_bytes || make_dir(cg, MEMORY, err) == 0) &&
         (!limits->pids || make_dir(cg, PIDS, err) == 0) &&
-        (limits->cpus <= 0 || make_dir(cg, CPU, err) == 0) && set_v1(cg, limits, err) == 0 &&
+        (limits->cpus <= 0 || make_dir(cg, CPU, err) == 0) &&
+        set_v1(cg, limits, err) == 0 &&
         (cg->dirs[V2] < 0 || set_v2(cg, limits, err) == 0))
         return 0;
     ab_cgroup_remove(cg);
@@ -362,7 +372,9 @@ int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_
     int n = 0;
     *cgroup2 = cg->dirs[V2] < 0 ? -1 : fcntl(cg->dirs[V2], F_DUPFD_CLOEXEC, 3);
     for (int h = MEMORY; h < HIERARCHIES; h++) {
-        int fd = cg->dirs[h] < 0 ? -1 : openat(cg->dirs[h], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        int fd = cg->dirs[h] < 0
+                     ? -1
+                     : openat(cg->dirs[h], "cgroup.procs", O_WRONLY | O_CLOEXEC);
         if (fd >= 0)
             v1[n++] = fd;
     }
@@ -384,7 +396,9 @@ uint64_t ab_cgroup_oom_kills(const struct ab_cgroup *cg)
 static uint64_t read_number(int dir, const char *file)
 {
     char text[64];
-    return dir < 0 || read_text(dir, file, text, sizeof text) < 0 ? 0 : strtoull(text, NULL, 10);
+    return dir < 0 || read_text(dir, file, text, sizeof text) < 0
+               ? 0
+               : strtoull(text, NULL, 10);
 }
 
 void ab_cgroup_usage(const struct ab_cgroup *cg, struct ab_cgroup_usage *out)
@@ -397,8 +411,10 @@ void ab_cgroup_usage(const struct ab_cgroup *cg, struct ab_cgroup_usage *out)
     out->oom_kills = ab_cgroup_oom_kills(cg);
     bool v2 = self.alias[MEMORY];
     int memory = cg->dirs[v2 ? V2 : MEMORY];
-    out->memory_bytes = read_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes");
-    out->memory_peak_bytes = read_number(memory, v2 ? "memory.peak" : "memory.max_usage_in_bytes");
+    out->memory_bytes =
+        read_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes");
+    out->memory_peak_bytes =
+        read_number(memory, v2 ? "memory.peak" : "memory.max_usage_in_bytes");
     out->pids = read_number(cg->dirs[self.alias[PIDS] ? V2 : PIDS], "pids.current");
     if (cg->dirs[V2] >= 0 && read_text(cg->dirs[V2], "cpu.stat", text, sizeof text) == 0)
         out->cpu_s = (double)value_of(text, "usage_usec") / 1e6;
@@ -439,7 +455,8 @@ void ab_cgroup_end(void)
 
 /* ---- what others left ---- */
 
-/* True when the directory is of an engine of this boot that is alive, or is not ours at all. */
+/* True when the directory is of an engine of this boot that is alive, or is not ours at
+ * all. */
 static bool is_alive(const char *name)
 {
     char boot[9], now[9];
@@ -482,7 +499,9 @@ static int sweep_ident(int parent, const char *name, bool dry)
             continue;
         kill_members(sub);
         close(sub);
-        for (int i = 0; i < 100 && unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) < 0 && errno == EBUSY; i++)
+        for (int i = 0;
+             i < 100 && unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) < 0 && errno == EBUSY;
+             i++)
             usleep(2000);
     }
     if (d)
@@ -492,7 +511,8 @@ static int sweep_ident(int parent, const char *name, bool dry)
     return found;
 }
 
-/* Engines sit below the cgroup of whoever started them, so the whole hierarchy is looked through. */
+/* Engines sit below the cgroup of whoever started them, so the whole hierarchy is looked
+ * through. */
 static int sweep_below(int dir, bool dry, int depth)
 {
     int found = 0;

@@ -1,14 +1,15 @@
 /* cgroup.h - limits of memory, processes and CPU, by what this machine gives us.
  *
- *     level      limits by                 whole-sandbox kill     out of memory is known by
- *     v2         cgroup2 controllers       cgroup of the sandbox  memory.events oom_kill
- *     hybrid     v1 controllers            empty cgroup2          memory.oom_control oom_kill
- *     v1         v1 controllers            pid 1                  the same
- *     none       resource limits           pid 1                  nothing: oom is never claimed
+ *     level      limits by                 whole-sandbox kill     out of memory is known
+ * by v2         cgroup2 controllers       cgroup of the sandbox  memory.events oom_kill
+ *     hybrid     v1 controllers            empty cgroup2          memory.oom_control
+ * oom_kill v1         v1 controllers            pid 1                  the same none
+ * resource limits           pid 1                  nothing: oom is never claimed
  *
- * Layout, in each hierarchy: BASE/agentbox-BOOT-PID-START/sN. BOOT is the start of the boot id, PID and
- * START name the engine, so that ab_cgroup_sweep() can tell a dead engine's from a live one's.
- * AGENTBOX_CGROUP=none in the environment gives the last level.
+ * Layout, in each hierarchy: BASE/agentbox-BOOT-PID-START/sN. BOOT is the start of the
+ * boot id, PID and START name the engine, so that ab_cgroup_sweep() can tell a dead
+ * engine's from a live one's. AGENTBOX_CGROUP=none in the environment gives the last
+ * level.
  */
 #ifndef AB_SANDBOX_CGROUP_H
 #define AB_SANDBOX_CGROUP_H
@@ -30,7 +31,7 @@ struct ab_limits {
 };
 
 struct ab_cgroup {
-    char name[32];  /* below the ident directory; empty when there is no cgroup */
+    char name[32]; /* below the ident directory; empty when there is no cgroup */
     int dirs[AB_WIRE_CGROUPS + 1]; /* by hierarchy, -1 where not used */
 };
 
@@ -46,13 +47,13 @@ const struct ab_cgroup_info *ab_cgroup_probe(void);
 /* "v2", "hybrid", "v1", "none". */
 const char *ab_cgroup_level_name(enum ab_cgroup_level level);
 
-/* Makes the directories that the limits need and sets them. limits that no controller can keep
- * are left to the caller: see the flags of ab_cgroup_probe(). */
+/* Makes the directories that the limits need and sets them. limits that no controller can
+ * keep are left to the caller: see the flags of ab_cgroup_probe(). */
 int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
                      struct ab_err *err) AB_MUST_CHECK;
 
-/* Gives descriptors for CREATE: the cgroup2 directory (or -1), and cgroup.procs of each v1
- * hierarchy. Returns how many of those; the caller closes them all. */
+/* Gives descriptors for CREATE: the cgroup2 directory (or -1), and cgroup.procs of each
+ * v1 hierarchy. Returns how many of those; the caller closes them all. */
 int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_CGROUPS]);
 
 void ab_cgroup_usage(const struct ab_cgroup *cg, struct ab_cgroup_usage *out);

@@ -1,4 +1,5 @@
-/* command.c - the engine's half of starting a command: pipes, limits of the kernel, EXEC. */
+/* command.c - the engine's half of starting a command: pipes, limits of the kernel, EXEC.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,7 +43,8 @@ static int open_ends(struct ends *e, const struct ab_command *cmd, struct ab_err
     *e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     int fault = AB_FAULT("sandbox_pipe");
     if (!fault && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->ctl) == 0 &&
-        (cmd->terminal || (open_pipe(e->out, false) == 0 && open_pipe(e->err, false) == 0)) &&
+        (cmd->terminal ||
+         (open_pipe(e->out, false) == 0 && open_pipe(e->err, false) == 0)) &&
         (!cmd->stdin_pipe || cmd->terminal || open_pipe(e->in, true) == 0))
         return 0;
     int errnum = fault ? fault : errno;
@@ -58,17 +60,19 @@ static int measure(const struct ab_command *cmd, size_t *total, struct ab_err *e
     for (size_t i = 0; i < cmd->argc + cmd->envc; i++) {
         size_t len = strlen(i < cmd->argc ? cmd->argv[i] : cmd->envp[i - cmd->argc]) + 1;
         if (len > AB_ARG_MAX)
-            return ab_err_set(err, AB_ETOOBIG,
-                              "an argument or variable of %zu bytes: the kernel takes %u; use "
-                              "stdin or a file",
-                              len - 1, AB_ARG_MAX - 1);
+            return ab_err_set(
+                err, AB_ETOOBIG,
+                "an argument or variable of %zu bytes: the kernel takes %u; use "
+                "stdin or a file",
+                len - 1, AB_ARG_MAX - 1);
         *total += len;
     }
     if (*total + (cmd->argc + cmd->envc) * sizeof(char *) > AB_ARGS_MAX - 8192)
-        return ab_err_set(err, AB_ETOOBIG,
-                          "arguments and environment of %zu bytes: the kernel takes %u; use stdin "
-                          "or a file",
-                          *total, AB_ARGS_MAX);
+        return ab_err_set(
+            err, AB_ETOOBIG,
+            "arguments and environment of %zu bytes: the kernel takes %u; use stdin "
+            "or a file",
+            *total, AB_ARGS_MAX);
     return 0;
 }
 
@@ -88,7 +92,8 @@ static int strings_file(const char *data, size_t len, struct ab_err *err)
 {
     int fd = memfd_create("agentbox-args", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || write(fd, data, len) != (ssize_t)len ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
+            0) {
         ab_err_sys(err, errno, "pass the arguments");
         if (fd >= 0)
             close(fd);
@@ -97,18 +102,26 @@ static int strings_file(const char *data, size_t len, struct ab_err *err)
     return fd;
 }
 
-static int send_exec(struct ab_sandbox *sb, const struct ab_command *cmd, const struct ends *e,
-                     const char *strings, size_t len, struct ab_err *err)
+static int send_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
+                     const struct ends *e, const char *strings, size_t len,
+                     struct ab_err *err)
 {
     uint8_t buf[AB_WIRE_MAX];
     int fds[5], nfds = 0, file = -1;
     struct ab_wire_exec m = {
-        .flags = (cmd->terminal ? AB_WIRE_TERMINAL : 0u) | (e->in[1] >= 0 ? AB_WIRE_STDIN : 0u) |
+        .flags = (cmd->terminal ? AB_WIRE_TERMINAL : 0u) |
+                 (e->in[1] >= 0 ? AB_WIRE_STDIN : 0u) |
                  (len > INLINE_MAX ? AB_WIRE_IN_FILE : 0u),
-        .uid = cmd->uid, .gid = cmd->gid,
-        .argc = (uint32_t)cmd->argc, .envc = (uint32_t)cmd->envc,
-        .rows = cmd->rows, .cols = cmd->cols, .nofile = cmd->nofile,
-        .strings_len = len, .cwd = cmd->cwd, .strings = strings,
+        .uid = cmd->uid,
+        .gid = cmd->gid,
+        .argc = (uint32_t)cmd->argc,
+        .envc = (uint32_t)cmd->envc,
+        .rows = cmd->rows,
+        .cols = cmd->cols,
+        .nofile = cmd->nofile,
+        .strings_len = len,
+        .cwd = cmd->cwd,
+        .strings = strings,
     };
     if (len > INLINE_MAX && (file = strings_file(strings, len, err)) < 0)
         return -1;
@@ -117,11 +130,13 @@ static int send_exec(struct ab_sandbox *sb, const struct ab_command *cmd, const 
         if (candidates[i] >= 0)
             fds[nfds++] = candidates[i];
     long n = ab_wire_put_exec(buf, sizeof buf, &m);
-    int rc = n < 0 ? -EMSGSIZE : ab_wire_send(sb->sock, buf, (size_t)n, fds, nfds, MSG_DONTWAIT);
+    int rc = n < 0 ? -EMSGSIZE
+                   : ab_wire_send(sb->sock, buf, (size_t)n, fds, nfds, MSG_DONTWAIT);
     if (file >= 0)
         close(file);
     if (rc == -EAGAIN)
-        return ab_err_set(err, AB_EBUSY, "the sandbox has too many commands waiting to start");
+        return ab_err_set(err, AB_EBUSY,
+                          "the sandbox has too many commands waiting to start");
     if (rc == -EMSGSIZE)
         return ab_err_set(err, AB_ETOOBIG, "the working directory's name is too long");
     if (rc < 0)
@@ -129,18 +144,19 @@ static int send_exec(struct ab_sandbox *sb, const struct ab_command *cmd, const 
     return 0;
 }
 
-int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd, struct ab_child *out,
-                    struct ab_err *err)
+int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
+                    struct ab_child *out, struct ab_err *err)
 {
     struct ends e;
     size_t total;
     if (sb->state != AB_SANDBOX_READY)
         return ab_err_set(err, AB_ESANDBOX, "the sandbox is closed");
     if (cmd->uid >= sb->ids.count || cmd->gid >= sb->ids.count)
-        return ab_err_set(err, AB_EUNSUPPORTED,
-                          "user %u:%u does not exist inside: only root does when agentbox runs as "
-                          "an ordinary user",
-                          cmd->uid, cmd->gid);
+        return ab_err_set(
+            err, AB_EUNSUPPORTED,
+            "user %u:%u does not exist inside: only root does when agentbox runs as "
+            "an ordinary user",
+            cmd->uid, cmd->gid);
     if (measure(cmd, &total, err) < 0 || open_ends(&e, cmd, err) < 0)
         return -1;
     char *strings = join_strings(cmd, total);
@@ -151,7 +167,10 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd, struct 
         close_ends(&e, 0);
         return -1;
     }
-    *out = (struct ab_child){.in = e.in[0], .out = e.out[0], .err = e.err[0], .ctl = e.ctl[0],
+    *out = (struct ab_child){.in = e.in[0],
+                             .out = e.out[0],
+                             .err = e.err[0],
+                             .ctl = e.ctl[0],
                              .tty = cmd->terminal};
     return 0;
 }

@@ -15,7 +15,8 @@
 #define RACES_MAX 64
 #define CHUNK     65536
 
-/* Resolution that raced with a rename is told to start again; nobody can make us do it for ever. */
+/* Resolution that raced with a rename is told to start again; nobody can make us do it
+ * for ever. */
 int ab_file_open(const struct ab_tree *t, const char *path, uint64_t flags, uint32_t mode)
 {
     struct open_how how = {
@@ -82,7 +83,8 @@ static int check_regular(int fd, const char *path, struct stat *st, struct ab_er
     return 0;
 }
 
-static int read_all(int fd, const char *path, bool head, struct ab_buf *out, struct ab_err *err)
+static int read_all(int fd, const char *path, bool head, struct ab_buf *out,
+                    struct ab_err *err)
 {
     for (;;) {
         size_t room = out->max - out->len;
@@ -100,7 +102,8 @@ static int read_all(int fd, const char *path, bool head, struct ab_buf *out, str
             return 0;
         }
         if ((size_t)n > room)
-            return ab_err_set(err, AB_ETOOBIG, "%s is longer than %zu bytes", path, out->max);
+            return ab_err_set(err, AB_ETOOBIG, "%s is longer than %zu bytes", path,
+                              out->max);
         ab_buf_advance(out, (size_t)n);
     }
 }
@@ -140,7 +143,8 @@ static const char *split(const char *path, char *parent, size_t room)
 
 static int bad_name(const char *path, struct ab_err *err)
 {
-    return ab_err_set(err, AB_EBADARG, "%.100s: not a name that can be made or removed", path);
+    return ab_err_set(err, AB_EBADARG, "%.100s: not a name that can be made or removed",
+                      path);
 }
 
 /* The name without the slashes that may follow it. */
@@ -165,8 +169,10 @@ static int make_dir(const struct ab_tree *t, const char *path, bool parents, int
     if (dir < 0)
         return -1;
     int rc = mkdirat(dir, last, 0700);
-    int made = rc < 0 ? -1 : openat(dir, last, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (rc == 0 && (made < 0 || own(t, made, -1, -1) < 0 || fchmod(made, (mode_t)mode) < 0))
+    int made =
+        rc < 0 ? -1 : openat(dir, last, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (rc == 0 &&
+        (made < 0 || own(t, made, -1, -1) < 0 || fchmod(made, (mode_t)mode) < 0))
         rc = -1;
     close_keep(made);
     close_keep(dir);
@@ -179,13 +185,15 @@ int ab_file_mkdir(const struct ab_tree *t, const char *path, bool parents, int m
     if (make_dir(t, path, parents, mode) == 0)
         return 0;
     struct ab_file_stat st;
-    if (errno == EEXIST && parents && ab_file_stat(t, path, true, &st, err) == 0 && st.type == 'd')
+    if (errno == EEXIST && parents && ab_file_stat(t, path, true, &st, err) == 0 &&
+        st.type == 'd')
         return 0;
     return ab_err_sys(err, errno == EEXIST ? EEXIST : errno, "%s", path);
 }
 
 /* Opens for writing without truncating: what it is must be known first. */
-static int open_for_write(const struct ab_tree *t, const char *path, bool exclusive, bool *made)
+static int open_for_write(const struct ab_tree *t, const char *path, bool exclusive,
+                          bool *made)
 {
     *made = false;
     int fd = exclusive ? -1 : ab_file_open(t, path, O_WRONLY, 0);
@@ -194,11 +202,13 @@ static int open_for_write(const struct ab_tree *t, const char *path, bool exclus
     fd = ab_file_open(t, path, O_WRONLY | O_CREAT | O_EXCL, 0600);
     *made = fd >= 0;
     if (fd < 0 && errno == EEXIST && !exclusive)
-        fd = ab_file_open(t, path, O_WRONLY | O_CREAT, 0600); /* a link to nothing, or a race */
+        fd = ab_file_open(t, path, O_WRONLY | O_CREAT,
+                          0600); /* a link to nothing, or a race */
     return fd;
 }
 
-static int open_with_parents(const struct ab_tree *t, const char *path, bool exclusive, bool *made)
+static int open_with_parents(const struct ab_tree *t, const char *path, bool exclusive,
+                             bool *made)
 {
     char parent[4096];
     int fd = open_for_write(t, path, exclusive, made);
@@ -223,7 +233,8 @@ static int write_all(int fd, const char *data, size_t len)
     return 0;
 }
 
-static int set_owner(const struct ab_tree *t, int fd, bool made, const struct ab_file_write *how)
+static int set_owner(const struct ab_tree *t, int fd, bool made,
+                     const struct ab_file_write *how)
 {
     if (made || how->uid >= 0 || how->gid >= 0) {
         if (own(t, fd, how->uid, how->gid) < 0)
@@ -255,12 +266,13 @@ int ab_file_write(const struct ab_tree *t, const char *path, const void *data, s
     return rc;
 }
 
-void ab_file_fill_stat(const struct ab_tree *t, const struct stat *st, struct ab_file_stat *out)
+void ab_file_fill_stat(const struct ab_tree *t, const struct stat *st,
+                       struct ab_file_stat *out)
 {
     static const struct {
         mode_t kind;
         char type;
-    } types[] = {{S_IFREG, 'f'}, {S_IFDIR, 'd'}, {S_IFLNK, 'l'}, {S_IFIFO, 'p'},
+    } types[] = {{S_IFREG, 'f'},  {S_IFDIR, 'd'}, {S_IFLNK, 'l'}, {S_IFIFO, 'p'},
                  {S_IFSOCK, 's'}, {S_IFCHR, 'c'}, {S_IFBLK, 'b'}};
     *out = (struct ab_file_stat){
         .type = '?',
@@ -277,8 +289,8 @@ void ab_file_fill_stat(const struct ab_tree *t, const struct stat *st, struct ab
             out->type = types[i].type;
 }
 
-int ab_file_stat(const struct ab_tree *t, const char *path, bool follow, struct ab_file_stat *st,
-                 struct ab_err *err)
+int ab_file_stat(const struct ab_tree *t, const char *path, bool follow,
+                 struct ab_file_stat *st, struct ab_err *err)
 {
     struct stat raw;
     int fd = ab_file_open(t, path, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
@@ -304,8 +316,8 @@ int ab_file_readlink(const struct ab_tree *t, const char *path, char *out, size_
     return rc;
 }
 
-int ab_file_list(const struct ab_tree *t, const char *path, size_t max, ab_file_visit visit,
-                 void *arg, struct ab_err *err)
+int ab_file_list(const struct ab_tree *t, const char *path, size_t max,
+                 ab_file_visit visit, void *arg, struct ab_err *err)
 {
     int fd = ab_file_open(t, path, O_RDONLY | O_DIRECTORY, 0);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -334,7 +346,8 @@ int ab_file_list(const struct ab_tree *t, const char *path, size_t max, ab_file_
     return rc;
 }
 
-int ab_file_rename(const struct ab_tree *t, const char *from, const char *to, struct ab_err *err)
+int ab_file_rename(const struct ab_tree *t, const char *from, const char *to,
+                   struct ab_err *err)
 {
     char from_parent[4096], to_parent[4096], from_name[256], to_name[256];
     const char *a = split(from, from_parent, sizeof from_parent);
@@ -395,7 +408,8 @@ static int remove_at(int dir, const char *name, bool recursive, int depth)
     return unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-int ab_file_remove(const struct ab_tree *t, const char *path, bool recursive, struct ab_err *err)
+int ab_file_remove(const struct ab_tree *t, const char *path, bool recursive,
+                   struct ab_err *err)
 {
     char parent[4096], last[256];
     const char *name = split(path, parent, sizeof parent);

@@ -1,11 +1,11 @@
 /* file.h - files of a sandbox, from outside.
  *
- * A tree is a directory descriptor from which no path leads out: the sandbox's detached clone
- * (struct ab_sandbox, files), or a directory of the host for copying. Paths are resolved by the
- * kernel with that directory as root; links of /proc are refused. Whatever is opened is looked at
- * before it is used: only regular files are read and written, nothing ever blocks, nothing
- * is followed after it was checked. Never use a path through /proc/PID/root instead: it leads to
- * the host's own /proc files.
+ * A tree is a directory descriptor from which no path leads out: the sandbox's detached
+ * clone (struct ab_sandbox, files), or a directory of the host for copying. Paths are
+ * resolved by the kernel with that directory as root; links of /proc are refused.
+ * Whatever is opened is looked at before it is used: only regular files are read and
+ * written, nothing ever blocks, nothing is followed after it was checked. Never use a
+ * path through /proc/PID/root instead: it leads to the host's own /proc files.
  *
  * Every function may run on any thread; none keeps state. Sizes are capped by the caller.
  */
@@ -25,40 +25,43 @@ struct ab_tree {
 struct ab_file_write {
     bool append;
     bool exclusive;
-    int mode;        /* -1: 0644 when new, else as it was */
+    int mode;         /* -1: 0644 when new, else as it was */
     int64_t uid, gid; /* -1: root inside when new, else as it was */
 };
 
 struct ab_file_stat {
-    char type; /* f d l p s c b */
+    char type;               /* f d l p s c b */
     uint32_t mode, uid, gid; /* ids as seen inside; UINT32_MAX when unmapped */
     uint64_t size, ino, links;
     int64_t mtime_ns;
 };
 
-/* name: in a listing the entry's, in a manifest the path below the start. Bytes, NUL-terminated. */
+/* name: in a listing the entry's, in a manifest the path below the start. Bytes,
+ * NUL-terminated. */
 typedef int (*ab_file_visit)(void *arg, const char *name, const struct ab_file_stat *st);
 
 /* Up to out's cap: AB_ETOOBIG beyond it, or with `head` only that much. */
 int ab_file_read(const struct ab_tree *t, const char *path, bool head, struct ab_buf *out,
                  struct ab_err *err) AB_MUST_CHECK;
 
-/* Makes missing parents (root's, 0755). Gives mode and owner exactly, whatever the umask. */
+/* Makes missing parents (root's, 0755). Gives mode and owner exactly, whatever the umask.
+ */
 int ab_file_write(const struct ab_tree *t, const char *path, const void *data, size_t len,
                   const struct ab_file_write *how, struct ab_err *err) AB_MUST_CHECK;
 
-int ab_file_stat(const struct ab_tree *t, const char *path, bool follow, struct ab_file_stat *st,
-                 struct ab_err *err) AB_MUST_CHECK;
+int ab_file_stat(const struct ab_tree *t, const char *path, bool follow,
+                 struct ab_file_stat *st, struct ab_err *err) AB_MUST_CHECK;
 int ab_file_readlink(const struct ab_tree *t, const char *path, char *out, size_t room,
                      struct ab_err *err) AB_MUST_CHECK;
 
-/* AB_ETOOBIG beyond max entries. A visit that gives -1 ends it; err is then the caller's to set. */
-int ab_file_list(const struct ab_tree *t, const char *path, size_t max, ab_file_visit visit,
-                 void *arg, struct ab_err *err) AB_MUST_CHECK;
+/* AB_ETOOBIG beyond max entries. A visit that gives -1 ends it; err is then the caller's
+ * to set. */
+int ab_file_list(const struct ab_tree *t, const char *path, size_t max,
+                 ab_file_visit visit, void *arg, struct ab_err *err) AB_MUST_CHECK;
 
 /* Everything below path, parents before children; links are not followed. */
-int ab_file_walk(const struct ab_tree *t, const char *path, size_t max, ab_file_visit visit,
-                 void *arg, struct ab_err *err) AB_MUST_CHECK;
+int ab_file_walk(const struct ab_tree *t, const char *path, size_t max,
+                 ab_file_visit visit, void *arg, struct ab_err *err) AB_MUST_CHECK;
 
 int ab_file_mkdir(const struct ab_tree *t, const char *path, bool parents, int mode,
                   struct ab_err *err) AB_MUST_CHECK;
@@ -71,17 +74,21 @@ struct ab_file_copy {
     uint64_t max_bytes;
     size_t max_entries;
     uint64_t files, dirs, links, bytes; /* what was copied */
-    uint64_t skipped;                   /* FIFOs, sockets, devices, and what could not be read */
+    uint64_t skipped; /* FIFOs, sockets, devices, and what could not be read */
 };
 
-/* Copies what is below `from` into `to`, which is made when missing; files that are there are
- * replaced. Links stay links. AB_ETOOBIG when a cap is reached: what was copied stays. */
-int ab_file_copy_tree(const struct ab_tree *src, const char *from, const struct ab_tree *dst,
-                      const char *to, struct ab_file_copy *copy, struct ab_err *err) AB_MUST_CHECK;
+/* Copies what is below `from` into `to`, which is made when missing; files that are there
+ * are replaced. Links stay links. AB_ETOOBIG when a cap is reached: what was copied
+ * stays. */
+int ab_file_copy_tree(const struct ab_tree *src, const char *from,
+                      const struct ab_tree *dst, const char *to,
+                      struct ab_file_copy *copy, struct ab_err *err) AB_MUST_CHECK;
 
 /* Inside this folder: file.c, file_tree.c. */
-int ab_file_open(const struct ab_tree *t, const char *path, uint64_t flags, uint32_t mode);
-void ab_file_fill_stat(const struct ab_tree *t, const struct stat *st, struct ab_file_stat *out);
+int ab_file_open(const struct ab_tree *t, const char *path, uint64_t flags,
+                 uint32_t mode);
+void ab_file_fill_stat(const struct ab_tree *t, const struct stat *st,
+                       struct ab_file_stat *out);
 uint32_t ab_file_outside(const struct ab_ids *ids, uint32_t inside);
 
 #endif

@@ -1,5 +1,6 @@
-/* file_tree.c - whole trees: manifests and copies. A directory is entered by one name below a
- * descriptor that is open already and never through a link, so no rename can lead the walk away. */
+/* file_tree.c - whole trees: manifests and copies. A directory is entered by one name
+ * below a descriptor that is open already and never through a link, so no rename can lead
+ * the walk away. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,15 +44,20 @@ static int walk_dir(struct walk *w, DIR *d, size_t len, int depth)
     while (rc == 0 && (e = readdir(d))) {
         struct stat raw;
         struct ab_file_stat st;
-        if (is_dot(e->d_name) || fstatat(dirfd(d), e->d_name, &raw, AT_SYMLINK_NOFOLLOW) < 0)
+        if (is_dot(e->d_name) ||
+            fstatat(dirfd(d), e->d_name, &raw, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
-        int n = snprintf(w->path + len, sizeof w->path - len, "%s%s", len ? "/" : "", e->d_name);
+        int n = snprintf(w->path + len, sizeof w->path - len, "%s%s", len ? "/" : "",
+                         e->d_name);
         if (++w->seen > w->max || len + (size_t)n >= sizeof w->path)
-            return ab_err_set(w->err, AB_ETOOBIG, "more than %zu entries, or a path that is too long",
+            return ab_err_set(w->err, AB_ETOOBIG,
+                              "more than %zu entries, or a path that is too long",
                               w->max);
         ab_file_fill_stat(w->tree, &raw, &st);
         rc = w->visit(w->arg, w->path, &st);
-        DIR *sub = rc == 0 && st.type == 'd' && depth < DEPTH_MAX ? enter(dirfd(d), e->d_name) : NULL;
+        DIR *sub = rc == 0 && st.type == 'd' && depth < DEPTH_MAX
+                       ? enter(dirfd(d), e->d_name)
+                       : NULL;
         if (sub) {
             rc = walk_dir(w, sub, len + (size_t)n, depth + 1);
             closedir(sub);
@@ -72,8 +78,8 @@ static DIR *open_start(const struct ab_tree *t, const char *path, struct ab_err 
     return d;
 }
 
-int ab_file_walk(const struct ab_tree *t, const char *path, size_t max, ab_file_visit visit,
-                 void *arg, struct ab_err *err)
+int ab_file_walk(const struct ab_tree *t, const char *path, size_t max,
+                 ab_file_visit visit, void *arg, struct ab_err *err)
 {
     DIR *d = open_start(t, path, err);
     if (!d)
@@ -98,7 +104,8 @@ static int dress(const struct copying *k, int fd, const struct stat *st)
     struct ab_file_stat in;
     ab_file_fill_stat(k->src, st, &in);
     if (k->dst->ids.count > 1 && geteuid() == 0 &&
-        fchown(fd, ab_file_outside(&k->dst->ids, in.uid), ab_file_outside(&k->dst->ids, in.gid)) < 0)
+        fchown(fd, ab_file_outside(&k->dst->ids, in.uid),
+               ab_file_outside(&k->dst->ids, in.gid)) < 0)
         return -1;
     /* On the host a set-user-id bit of the sandbox would be the host's. */
     return fchmod(fd, st->st_mode & (k->dst->ids.count ? 07777 : 0777));
@@ -134,7 +141,8 @@ static int copy_bytes(const struct copying *k, int in, int out, off_t size)
 static int copy_file(struct copying *k, int from, const char *name, int to)
 {
     struct stat st;
-    int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int in =
+        openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode)) {
         if (in >= 0)
             close(in);
@@ -145,8 +153,11 @@ static int copy_file(struct copying *k, int from, const char *name, int to)
         close(in);
         return -1;
     }
-    int out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = out < 0 || copy_bytes(k, in, out, st.st_size) < 0 || dress(k, out, &st) < 0 ? -1 : 0;
+    int out =
+        openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = out < 0 || copy_bytes(k, in, out, st.st_size) < 0 || dress(k, out, &st) < 0
+                 ? -1
+                 : 0;
     if (rc == 0) {
         struct timespec times[2] = {st.st_mtim, st.st_mtim};
         futimens(out, times);
@@ -160,7 +171,8 @@ static int copy_file(struct copying *k, int from, const char *name, int to)
     return rc;
 }
 
-static int copy_link(struct copying *k, int from, const char *name, int to, const struct stat *st)
+static int copy_link(struct copying *k, int from, const char *name, int to,
+                     const struct stat *st)
 {
     char target[4096];
     ssize_t n = readlinkat(from, name, target, sizeof target - 1);
@@ -216,7 +228,8 @@ static int copy_dir(struct copying *k, DIR *from, int to, int depth)
     int rc = 0;
     while (rc == 0 && (e = readdir(from))) {
         struct stat st;
-        if (is_dot(e->d_name) || fstatat(dirfd(from), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (is_dot(e->d_name) ||
+            fstatat(dirfd(from), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (++k->entries > k->c->max_entries) {
             errno = E2BIG;
@@ -234,8 +247,9 @@ static int copy_dir(struct copying *k, DIR *from, int to, int depth)
     return rc;
 }
 
-int ab_file_copy_tree(const struct ab_tree *src, const char *from, const struct ab_tree *dst,
-                      const char *to, struct ab_file_copy *copy, struct ab_err *err)
+int ab_file_copy_tree(const struct ab_tree *src, const char *from,
+                      const struct ab_tree *dst, const char *to,
+                      struct ab_file_copy *copy, struct ab_err *err)
 {
     struct copying k = {.src = src, .dst = dst, .c = copy};
     DIR *in = open_start(src, from, err);
@@ -244,9 +258,11 @@ int ab_file_copy_tree(const struct ab_tree *src, const char *from, const struct 
     int rc = ab_file_mkdir(dst, to, true, 0755, err);
     int out = rc < 0 ? -1 : ab_file_open(dst, to, O_RDONLY | O_DIRECTORY, 0);
     if (rc == 0 && (out < 0 || copy_dir(&k, in, out, 0) < 0)) {
-        rc = errno == E2BIG ? ab_err_set(err, AB_ETOOBIG, "the tree has more than %zu entries or %llu bytes",
-                                         copy->max_entries, (unsigned long long)copy->max_bytes)
-                            : ab_err_sys(err, errno, "copy to %s", to);
+        rc = errno == E2BIG
+                 ? ab_err_set(err, AB_ETOOBIG,
+                              "the tree has more than %zu entries or %llu bytes",
+                              copy->max_entries, (unsigned long long)copy->max_bytes)
+                 : ab_err_sys(err, errno, "copy to %s", to);
     }
     if (out >= 0)
         close(out);

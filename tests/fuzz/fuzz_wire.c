@@ -1,5 +1,6 @@
-/* The decoders of the protocol with init, which believe nothing: the first byte chooses one, so that a corpus file
- * is that byte and a packet. What was decoded is read to its end. */
+/* The decoders of the protocol with init, which believe nothing: the first byte chooses
+ * one, so that a corpus file is that byte and a packet. What was decoded is read to its
+ * end. */
 #include <stddef.h>
 #include <string.h>
 
@@ -49,7 +50,8 @@ static void decode_small(const uint8_t *p, size_t n)
         look(failed.step);
     if (ab_wire_get_setup(p, n, &setup) == 0)
         look(setup.ident);
-    sink += (size_t)ab_wire_get_born(p, n, &born) + (size_t)ab_wire_get_exit(p, n, &over) +
+    sink += (size_t)ab_wire_get_born(p, n, &born) +
+            (size_t)ab_wire_get_exit(p, n, &over) +
             (size_t)ab_wire_get_resize(p, n, &rows, &cols);
 }
 

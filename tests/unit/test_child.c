@@ -32,9 +32,13 @@ static struct ab_proc *start(const char *text, struct ab_proc_opts opts)
 {
     struct ab_err err;
     struct ab_child child;
-    char *argv[] = {(char *)(uintptr_t)"/bin/sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)text, NULL};
-    char *envp[] = {(char *)(uintptr_t)"PATH=/usr/bin:/bin", NULL};
-    struct ab_plain cmd = {.argv = argv, .envp = envp, .cwd = "/", .stdin_pipe = opts.input || opts.hold_stdin};
+    char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
+                    (char *)(uintptr_t)text, NULL};
+    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL};
+    struct ab_plain cmd = {.argv = argv,
+                           .envp = envp,
+                           .cwd = "/",
+                           .stdin_pipe = opts.input || opts.hold_stdin};
     assert_int_equal(ab_plain_spawn(&loop, &cmd, &child, &err), 0);
     return ab_proc_start(&loop, &child, &opts);
 }
@@ -58,7 +62,8 @@ static void wait_for(struct ab_proc *p, int events, uint64_t timeout_ms)
 static void test_output_and_status(void **state)
 {
     (void)state;
-    struct ab_proc *p = start("echo out; echo err >&2; exit 3", (struct ab_proc_opts){.max_output_bytes = 100});
+    struct ab_proc *p = start("echo out; echo err >&2; exit 3",
+                              (struct ab_proc_opts){.max_output_bytes = 100});
     wait_for(p, AB_PROC_EXIT, 0);
     assert_int_equal(ab_proc_result(p)->code, 3);
     assert_string_equal(ab_proc_stream(p, false)->buf.data, "out\n");
@@ -69,7 +74,8 @@ static void test_output_and_status(void **state)
 static void test_the_head_is_kept_and_the_rest_counted(void **state)
 {
     (void)state;
-    struct ab_proc *p = start("head -c 1000000 /dev/zero", (struct ab_proc_opts){.max_output_bytes = 10});
+    struct ab_proc *p =
+        start("head -c 1000000 /dev/zero", (struct ab_proc_opts){.max_output_bytes = 10});
     wait_for(p, AB_PROC_EXIT, 0);
     assert_int_equal(ab_proc_stream(p, false)->buf.len, 10);
     assert_int_equal(ab_proc_stream(p, false)->dropped, 999990);
@@ -80,7 +86,9 @@ static void test_large_input(void **state)
 {
     (void)state;
     size_t len = 3 << 20;
-    struct ab_proc *p = start("wc -c", (struct ab_proc_opts){.max_output_bytes = 100, .input = copy(len), .input_len = len});
+    struct ab_proc *p = start("wc -c", (struct ab_proc_opts){.max_output_bytes = 100,
+                                                             .input = copy(len),
+                                                             .input_len = len});
     wait_for(p, AB_PROC_EXIT, 0);
     assert_string_equal(ab_proc_stream(p, false)->buf.data, "3145728\n");
     ab_proc_unref(p);
@@ -90,7 +98,9 @@ static void test_input_that_nobody_reads(void **state)
 {
     (void)state;
     size_t len = 3 << 20;
-    struct ab_proc *p = start("exit 0", (struct ab_proc_opts){.max_output_bytes = 100, .input = copy(len), .input_len = len});
+    struct ab_proc *p = start("exit 0", (struct ab_proc_opts){.max_output_bytes = 100,
+                                                              .input = copy(len),
+                                                              .input_len = len});
     wait_for(p, AB_PROC_EXIT, 0);
     assert_int_equal(ab_proc_result(p)->code, 0);
     ab_proc_unref(p);
@@ -99,7 +109,9 @@ static void test_input_that_nobody_reads(void **state)
 static void test_deadline(void **state)
 {
     (void)state;
-    struct ab_proc *p = start("echo early; sleep 1000", (struct ab_proc_opts){.max_output_bytes = 100, .timeout_ms = 100});
+    struct ab_proc *p =
+        start("echo early; sleep 1000",
+              (struct ab_proc_opts){.max_output_bytes = 100, .timeout_ms = 100});
     wait_for(p, AB_PROC_EXIT, 0);
     assert_true(ab_proc_result(p)->timed_out);
     assert_int_equal(ab_proc_result(p)->signal, 9);
@@ -110,7 +122,8 @@ static void test_deadline(void **state)
 static void test_a_child_that_holds_the_pipe_is_not_waited_for(void **state)
 {
     (void)state;
-    struct ab_proc *p = start("sleep 5 & echo $!", (struct ab_proc_opts){.max_output_bytes = 100});
+    struct ab_proc *p =
+        start("sleep 5 & echo $!", (struct ab_proc_opts){.max_output_bytes = 100});
     wait_for(p, AB_PROC_EXIT, 4000);
     assert_true(ab_proc_result(p)->over);
     kill(atoi(ab_proc_stream(p, false)->buf.data), SIGKILL);
@@ -120,7 +133,9 @@ static void test_a_child_that_holds_the_pipe_is_not_waited_for(void **state)
 static void test_a_dialogue(void **state)
 {
     (void)state;
-    struct ab_proc *p = start("cat", (struct ab_proc_opts){.max_output_bytes = 4, .hold_stdin = true, .interactive = true});
+    struct ab_proc *p =
+        start("cat", (struct ab_proc_opts){
+                         .max_output_bytes = 4, .hold_stdin = true, .interactive = true});
     assert_int_equal(ab_proc_write(p, "abcdefgh", 8), 0);
     wait_for(p, AB_PROC_DATA, 0);
     assert_memory_equal(ab_proc_stream(p, false)->buf.data, "abcd", 4);

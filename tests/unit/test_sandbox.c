@@ -1,4 +1,5 @@
-/* The native sandbox without Lua and without a loop: the zygote, one sandbox, one command, files, the end. */
+/* The native sandbox without Lua and without a loop: the zygote, one sandbox, one
+ * command, files, the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -27,8 +28,12 @@ static struct ab_sandbox *create(struct ab_layer *layer)
 {
     struct ab_err err = {0};
     struct ab_sandbox *sb;
-    struct ab_sandbox_spec spec = {.image = "host", .hostname = "sandbox", .workspace = "/workspace", .layer = layer,
-                                   .limits = {.memory_bytes = 256 << 20, .pids = 100, .cpus = 1}};
+    struct ab_sandbox_spec spec = {
+        .image = "host",
+        .hostname = "sandbox",
+        .workspace = "/workspace",
+        .layer = layer,
+        .limits = {.memory_bytes = 256 << 20, .pids = 100, .cpus = 1}};
     int rc = ab_sandbox_begin(&spec, &sb, &err);
     while (rc >= 0) {
         wait_readable(ab_sandbox_fd(sb));
@@ -47,9 +52,11 @@ static int run(struct ab_sandbox *sb, const char *text, char *out, size_t room)
     struct ab_wire_exit m;
     uint8_t buf[AB_WIRE_MAX];
     int fds[AB_WIRE_FDS], nfds;
-    char *argv[] = {(char *)(uintptr_t)"/bin/sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)text};
-    char *envp[] = {(char *)(uintptr_t)"PATH=/usr/bin:/bin"};
-    struct ab_command cmd = {.argv = argv, .argc = 3, .envp = envp, .envc = 1, .cwd = "/"};
+    char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
+                    (char *)(uintptr_t)text};
+    char *envp[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin"};
+    struct ab_command cmd = {
+        .argv = argv, .argc = 3, .envp = envp, .envc = 1, .cwd = "/"};
     assert_int_equal(ab_sandbox_exec(sb, &cmd, &child, &err), 0);
     wait_readable(child.ctl);
     long n = ab_wire_recv(child.ctl, buf, fds, &nfds, 0);
@@ -112,7 +119,8 @@ static void test_many_at_once(void **state)
     enum { COUNT = 20 };
     struct ab_err err = {0};
     struct ab_sandbox *all[COUNT];
-    struct ab_sandbox_spec spec = {.image = "host", .hostname = "sandbox", .workspace = "/workspace"};
+    struct ab_sandbox_spec spec = {
+        .image = "host", .hostname = "sandbox", .workspace = "/workspace"};
     (void)state;
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(ab_sandbox_begin(&spec, &all[i], &err), 0);
@@ -132,7 +140,8 @@ static void test_what_cannot_be_made_is_an_error(void **state)
 {
     struct ab_err err = {0};
     struct ab_sandbox *sb;
-    struct ab_sandbox_spec spec = {.image = "/no/such/image", .hostname = "h", .workspace = "/workspace"};
+    struct ab_sandbox_spec spec = {
+        .image = "/no/such/image", .hostname = "h", .workspace = "/workspace"};
     (void)state;
     assert_int_equal(ab_sandbox_begin(&spec, &sb, &err), 0);
     int rc;
@@ -153,7 +162,8 @@ static void test_named_failures(void **state)
 {
     struct ab_err err = {0};
     struct ab_sandbox *sb;
-    struct ab_sandbox_spec spec = {.image = "host", .hostname = "h", .workspace = "/workspace"};
+    struct ab_sandbox_spec spec = {
+        .image = "host", .hostname = "h", .workspace = "/workspace"};
     (void)state;
     assert_int_equal(ab_fault_arm("sandbox_socket:1:24"), 0);
     assert_int_equal(ab_sandbox_begin(&spec, &sb, &err), -1);

@@ -1,4 +1,5 @@
-/* The protocol between engine and init: what is put comes out, and nothing malformed passes. */
+/* The protocol between engine and init: what is put comes out, and nothing malformed
+ * passes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,9 +15,20 @@
 #include "base/wire.h"
 
 static const struct ab_wire_create create = {
-    .flags = AB_WIRE_HOST_IMAGE | AB_WIRE_CGROUP2, .slot = 7, .layers = 2, .v1 = 3,
-    .disk_bytes = 1ull << 40, .inodes = 5, .shm_bytes = 6, .memory_bytes = 7, .pids = 8, .nofile = 9,
-    .image = "/an/image", .hostname = "sandbox", .workspace = "/workspace", .cgroup = "s1",
+    .flags = AB_WIRE_HOST_IMAGE | AB_WIRE_CGROUP2,
+    .slot = 7,
+    .layers = 2,
+    .v1 = 3,
+    .disk_bytes = 1ull << 40,
+    .inodes = 5,
+    .shm_bytes = 6,
+    .memory_bytes = 7,
+    .pids = 8,
+    .nofile = 9,
+    .image = "/an/image",
+    .hostname = "sandbox",
+    .workspace = "/workspace",
+    .cgroup = "s1",
 };
 
 static void test_create_comes_back(void **state)
@@ -64,7 +76,11 @@ static void test_exec_counts_its_strings(void **state)
 {
     uint8_t buf[512];
     static const char strings[] = "a\0b\0K=V";
-    struct ab_wire_exec m, put = {.argc = 2, .envc = 1, .cwd = "/", .strings = strings, .strings_len = sizeof strings};
+    struct ab_wire_exec m, put = {.argc = 2,
+                                  .envc = 1,
+                                  .cwd = "/",
+                                  .strings = strings,
+                                  .strings_len = sizeof strings};
     (void)state;
     long n = ab_wire_put_exec(buf, sizeof buf, &put);
     assert_int_equal(ab_wire_get_exec(buf, (size_t)n, &m), 0);
@@ -81,8 +97,13 @@ static void test_exec_counts_its_strings(void **state)
 static void test_exit_comes_back(void **state)
 {
     uint8_t buf[128];
-    struct ab_wire_exit m, put = {.flags = AB_WIRE_KILLED, .code = -1, .signal = 9, .user_us = 1, .system_us = 2,
-                                  .max_rss_bytes = 1ull << 33, .wall_us = 4};
+    struct ab_wire_exit m, put = {.flags = AB_WIRE_KILLED,
+                                  .code = -1,
+                                  .signal = 9,
+                                  .user_us = 1,
+                                  .system_us = 2,
+                                  .max_rss_bytes = 1ull << 33,
+                                  .wall_us = 4};
     (void)state;
     long n = ab_wire_put_exit(buf, sizeof buf, &put);
     assert_int_equal(ab_wire_get_exit(buf, (size_t)n, &m), 0);
