@@ -62,7 +62,8 @@ local function give_away(sb, workspace, owner)
   return true
 end
 
---- Seeds a sandbox. A failure of a setup command has code `task`: it is not the policy's doing, and the rollout is unscored.
+--- Seeds a sandbox. A failure of a setup command has code `task`: it is not the policy's doing, and the rollout is
+--- unscored.
 ---@async
 ---@param sb agentbox.Sandbox
 ---@param task agentbox.Task

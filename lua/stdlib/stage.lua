@@ -93,7 +93,8 @@ end
 local Remains = {}
 Remains.__index = Remains
 
---- Ends an agent's sandbox: every process in it is dead when this returns, and what it left can be looked at and copied.
+--- Ends an agent's sandbox: every process in it is dead when this returns, and what it left can be looked at and
+--- copied.
 ---@async
 ---@param sb agentbox.Sandbox
 ---@return agentbox.Remains?

@@ -1,5 +1,5 @@
---- task.lua: tasks. One task is a file (JSON or YAML) or a folder: task.json or task.yaml beside files/ (what the agent
---- starts from), hidden/ (laid only for the verifier) and solution/ (the reference, never seeded).
+--- task.lua: tasks. One task is a file (JSON or YAML) or a folder: task.json or task.yaml beside files/ (what the
+--- agent starts from), hidden/ (laid only for the verifier) and solution/ (the reference, never seeded).
 ---
 --- A loaded task has all its bytes in memory and is never changed; `hash` covers every field and byte.
 local err = require "agentbox.err"
@@ -177,8 +177,8 @@ local function walk(dir, found, loose, top)
   return true
 end
 
---- Loads every task below a folder: each folder with a task.json or task.yaml, then plain *.json at the top. The order is
---- that of the names. A broken task fails the whole load and is named; an id given twice too.
+--- Loads every task below a folder: each folder with a task.json or task.yaml, then plain *.json at the top. The
+--- order is that of the names. A broken task fails the whole load and is named; an id given twice too.
 ---@async
 ---@param dir string
 ---@return agentbox.Task[]? tasks

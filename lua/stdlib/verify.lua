@@ -1,7 +1,7 @@
 --- verify.lua: verifiers, found by name, combined, run and brought to one verdict.
 ---
---- A verifier is `function(ev) → number or table of named numbers, text, facts`; `nil, err` means that the work could not
---- be judged and stays unscored. What ev offers: verify/evidence.lua.
+--- A verifier is `function(ev) → number or table of named numbers, text, facts`; `nil, err` means that the work could
+--- not be judged and stays unscored. What ev offers: verify/evidence.lua.
 local command_line = require "agentbox.verify.command_line"
 local err = require "agentbox.err"
 local evidence = require "agentbox.verify.evidence"
@@ -277,8 +277,8 @@ function M.part(ev, fn)
   return verdict.reward, verdict.text, facts
 end
 
---- A verifier of the built-in type, with settings of its own: `ab.verify.pytest { path = "tests", score = "fraction" }`.
---- `hidden` is another word for `path`, for tests that only the verifier has.
+--- A verifier of the built-in type, with settings of its own: `ab.verify.pytest { path = "tests", score = "fraction"
+--- }`. `hidden` is another word for `path`, for tests that only the verifier has.
 local function typed(kind)
   return function(settings)
     local fields = { type = kind }

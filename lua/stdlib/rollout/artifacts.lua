@@ -5,7 +5,8 @@ local M = {}
 
 local MAX_FILES, MAX_FILE_BYTES = 1000, 16 << 20
 
---- Reads what matches, as bytes. A file that can't be read is named in the log and left out; it never spoils a rollout.
+--- Reads what matches, as bytes. A file that can't be read is named in the log and left out; it never spoils a
+--- rollout.
 ---@async
 ---@param remains agentbox.Remains
 ---@param workspace string

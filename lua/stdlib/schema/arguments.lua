@@ -146,7 +146,8 @@ function validate(shape, value, path, depth)
 end
 
 --- Checks a value against the part of JSON Schema that tool parameters use: type, properties, required,
---- additionalProperties, items, enum, anyOf, oneOf, bounds and lengths. Other keywords say something to the model only.
+--- additionalProperties, items, enum, anyOf, oneOf, bounds and lengths. Other keywords say something to the model
+--- only.
 ---@param shape table
 ---@param value any
 ---@return any clean       # coerced: numbers and booleans sent as text, whole floats; nulls for optional arguments dropped

@@ -1,7 +1,7 @@
 --- tool/access.lua: whether the agent's user may do to a file what a tool does for it.
 ---
---- The engine reaches files from outside and could read anything in the sandbox. When the agent has a user of its own, the
---- sandbox's kernel is asked first, as that user; for the sandbox's root there is nothing to ask.
+--- The engine reaches files from outside and could read anything in the sandbox. When the agent has a user of its
+--- own, the sandbox's kernel is asked first, as that user; for the sandbox's root there is nothing to ask.
 local err = require "agentbox.err"
 
 local M = {}

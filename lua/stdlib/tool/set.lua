@@ -1,9 +1,9 @@
 --- tool/set.lua: the tools of one rollout, and how a turn's calls are run.
 ---
 --- Every call gets exactly one result, in call order. Calls that touch the sandbox run one after another; neighbours
---- that declare themselves independent run at the same time. A result is one of: text; a tool error the model can read; a
---- defect of the tool (recorded with its traceback, a short error to the model); an infrastructure error, which ends
---- the rollout and is never shown to the model as text.
+--- that declare themselves independent run at the same time. A result is one of: text; a tool error the model can
+--- read; a defect of the tool (recorded with its traceback, a short error to the model); an infrastructure error,
+--- which ends the rollout and is never shown to the model as text.
 local arguments = require "agentbox.schema.arguments"
 local async = require "agentbox.async"
 local err = require "agentbox.err"
@@ -220,8 +220,8 @@ local function is_independent(self, call)
   return tool ~= nil and tool.independent == true
 end
 
---- Runs one turn's calls. `limit_s` is the time for all of them together; a call that finds none left is answered as cut
---- off, so that no call stays unanswered.
+--- Runs one turn's calls. `limit_s` is the time for all of them together; a call that finds none left is answered as
+--- cut off, so that no call stays unanswered.
 ---@async
 ---@param ctx agentbox.Ctx
 ---@param calls table[]

@@ -1,7 +1,7 @@
 --- verifiers/command.lua: a shell command whose exit code is the verdict.
 ---
---- The exit code is that of the process, as the kernel gives it; nothing in the output can be taken for it. A command that runs
---- out of time is a failure of the work under test, not of the engine.
+--- The exit code is that of the process, as the kernel gives it; nothing in the output can be taken for it. A command
+--- that runs out of time is a failure of the work under test, not of the engine.
 local err = require "agentbox.err"
 local text = require "agentbox.text"
 

@@ -1,8 +1,9 @@
 --- verifiers/pytest.lua: pytest whose verdict the tested code can't write.
 ---
---- Success is: the expected exit code, and a complete report signed with this run's key, in which every expected test passed and
---- nothing that decides over passing was replaced. Expected are the ids that the task's own tests have in a sandbox no
---- agent has touched (or the task's `expect`). How the run is shielded: pytest_run.lua; what is left: docs/security.md.
+--- Success is: the expected exit code, and a complete report signed with this run's key, in which every expected test
+--- passed and nothing that decides over passing was replaced. Expected are the ids that the task's own tests have in
+--- a sandbox no agent has touched (or the task's `expect`). How the run is shielded: pytest_run.lua; what is left:
+--- docs/security.md.
 local command = require "agentbox.verifiers.command"
 local command_line = require "agentbox.verify.command_line"
 local err = require "agentbox.err"
@@ -104,7 +105,7 @@ end
 ---@param sb agentbox.Sandbox
 ---@param ev agentbox.Evidence
 ---@param call agentbox.PytestCall
----@param opts { mode: "run"|"collect", timeout_s: number, test_files: string[], trusted: string[] }
+---@param opts { mode: "run"|"collect", timeout_s: number, test_files: string[], trusted: string[], usual: string[] }
 ---@return agentbox.Outcome? out
 ---@return agentbox.Err|table|nil report_or_err   # the report; nil when there is none
 ---@return string? missing                        # why there is no report
@@ -121,6 +122,7 @@ local function run_pytest(sb, ev, call, opts)
       mode = opts.mode, workspace = ev.workspace, scratch = scratch, key = hex(key),
       args = json.array(arguments(ev, call, scratch)), blocked = blocked_plugins(call.args),
       cwd_on_path = call.cwd_on_path, test_files = json.array(opts.test_files), trusted = json.array(opts.trusted),
+      usual = json.array(opts.usual),
     },
   })
   if not out then return nil, problem end
@@ -142,7 +144,7 @@ local function collect(ev, call)
     if is_test_file(name) then test_files[#test_files + 1] = name end
   end
   local out, report, missing = run_pytest(sb, ev, call, {
-    mode = "collect", timeout_s = COLLECT_TIMEOUT_S, test_files = test_files, trusted = trusted,
+    mode = "collect", timeout_s = COLLECT_TIMEOUT_S, test_files = test_files, trusted = trusted, usual = {},
   })
   if not out then return nil, report end
   if not report or report.error then

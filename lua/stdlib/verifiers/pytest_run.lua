@@ -1,14 +1,18 @@
 --- verifiers/pytest_run.lua: the Python program that runs pytest for the verifier, inside the sandbox.
 ---
---- It is given to `python3 -I -c`, so nothing of it lies on disk; its settings and the key of this run come over stdin,
---- which is closed before anything of the workspace is imported. docs/security.md has the reasoning line by line.
+--- It is given to `python3 -I -c`, so nothing of it lies on disk; its settings and the key of this run come over
+--- stdin, which is closed before anything of the workspace is imported. docs/security.md has the reasoning line by
+--- line.
 ---
 ---  - `-I`: no user site, no PYTHON* variables, no folder on the path that anybody else can write.
 ---  - pytest, its plugins and what they import are loaded before the workspace is on the path, so a planted pytest.py or
 ---    json.py comes too late; entry points are read then as well.
 ---  - The configuration is the task's or none; byte code and caches are neither read from nor written to the workspace.
----  - The report is written by this program after pytest has returned, signed with the key: leaving early writes none.
----  - Functions of pytest that decide over pass and fail are compared with what they were before the tests.
+---  - The report is written by this program after pytest has returned, signed with the key: leaving early writes none. It
+---    is put in words and signed by C functions that were looked up before, and `__main__` is an empty module.
+---  - What decides over pass and fail (pytest, pluggy, unittest, built-ins) is compared with what it was before the tests.
+---  - A test counts when its function has the code that the task's file gives: a stand-in put into sys.modules, by an
+---    import hook or by rewriting the file does not. What an untouched sandbox has that looks like this is `usual`.
 return {
   SOURCE = [==[
 import sys, os, json, hmac, hashlib, importlib, types, builtins
@@ -27,6 +31,8 @@ def run(cfg):
             pass
     plugins = load_plugins(cfg["blocked"])
     frozen = freeze()
+    before = contents(workspace, cfg["trusted"])
+    codes, names, bound = set(), set(), {}
 
     state = {"ids": [], "outcomes": {}, "errors": [], "items": {}, "strange": []}
     assertion = builtins.AssertionError
@@ -36,12 +42,29 @@ def run(cfg):
         return new if have is None or order.index(new) > order.index(have) else have
 
     class Recorder:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_load_initial_conftests(self, early_config):
+            for file, source in before.items():
+                codes.update(codes_of(file, source, early_config))
+            names.update(code.co_name for code in codes)
+
         def pytest_collection_finish(self, session):
             for item in session.items:
+                if item.nodeid.split("::")[0] in before:
+                    function = genuine(item, codes, names)
+                    if function is None:
+                        state["strange"].append("test " + item.nodeid)
+                    else:
+                        bound[item.nodeid] = (function, function.__code__)
                 state["ids"].append(item.nodeid)
                 if cfg["mode"] == "collect":
                     state["items"][item.nodeid] = any(True for n in ("skip", "skipif", "xfail")
                                                       for _ in item.iter_markers(n))
+
+        def pytest_runtest_teardown(self, item):
+            function, code = bound.get(item.nodeid, (run, run.__code__))
+            if function.__code__ is not code:
+                state["strange"].append("test " + item.nodeid)
 
         def pytest_collectreport(self, report):
             if report.failed:
@@ -67,10 +90,12 @@ def run(cfg):
             pm = session.config.pluginmanager
             allowed = set(os.path.realpath(os.path.join(workspace, p)) for p in cfg["trusted"])
             for plugin in pm.get_plugins():
-                file = getattr(plugin, "__file__", None)
+                file, kind = getattr(plugin, "__file__", None), type(plugin)
                 if file is None:
-                    module = sys.modules.get(type(plugin).__module__)
+                    module = sys.modules.get(kind.__module__)
                     file = getattr(module, "__file__", None)
+                    if is_watched(kind.__module__) and getattr(module, kind.__name__, None) is not kind:
+                        state["strange"].append("plugin " + kind.__name__)
                 if file and cfg["mode"] == "run":
                     real = os.path.realpath(file)
                     if real.startswith(os.path.realpath(workspace) + os.sep) and real not in allowed:
@@ -90,8 +115,9 @@ def run(cfg):
     code = pytest.main(args, plugins=plugins + [Recorder()])
     os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
     state["exit"] = int(code)
-    state["strange"] += changed(frozen)
-    state["strange"] = sorted(set(state["strange"]))
+    strange = changed(frozen) or state["strange"]
+    state["strange"] = [name for name in strange if name not in cfg["usual"]]
+    state["rewritten"] = [f for f, source in contents(workspace, cfg["trusted"]).items() if before.get(f) != source]
     if cfg["mode"] == "collect":
         state["names"] = selected(names_of_failed(workspace, state["errors"], cfg["test_files"]), cfg["args"])
         state["skips"] = [f for f in cfg["test_files"] if can_skip(os.path.join(workspace, f))]
@@ -115,40 +141,111 @@ def load_plugins(blocked):
     return plugins
 
 
-WATCHED = ("_pytest.runner", "_pytest.python", "_pytest.reports", "_pytest.main", "_pytest.unittest",
-           "_pytest.outcomes", "_pytest.nodes", "_pytest.fixtures", "_pytest.skipping", "_pytest.terminal",
-           "_pytest.config", "_pytest._code.code", "_pytest.python_api", "pluggy._hooks", "pluggy._manager",
-           "pluggy._callers", "pluggy._result", "unittest.case")
+def contents(workspace, files):
+    out = {}
+    for file in files:
+        try:
+            with open(os.path.join(workspace, file), "rb") as f:
+                out[file] = f.read()
+        except OSError:
+            out[file] = b""
+    return out
 
 
-def functions():
-    for name in WATCHED:
-        module = sys.modules.get(name)
-        if module is None:
+def codes_of(file, source, config):
+    # Every code object that a test file gives: as it stands, and with pytest's own assertions.
+    import ast
+    from _pytest.assertion import rewrite
+    if not file.endswith(".py"):
+        return
+    for rewritten in (False, True):
+        try:
+            tree = ast.parse(source, filename=file)
+            if rewritten:
+                rewrite.rewrite_asserts(tree, source, file, config)
+            todo = [compile(tree, file, "exec", dont_inherit=True)]
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        while todo:
+            code = todo.pop()
+            yield code
+            todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+
+
+def genuine(item, codes, names):
+    # The function of a test, or the one that its decorators hide, if the task's files give its code.
+    name = getattr(item, "originalname", None) or item.name
+    todo, seen = [getattr(item, "function", None)], []
+    while todo and len(seen) < 100:
+        part = todo.pop(0)
+        if part is None or any(part is s for s in seen):
+            continue
+        seen.append(part)
+        code = getattr(part, "__code__", None)
+        if type(code) is types.CodeType and code in codes and (code.co_name == name or name not in names):
+            return part
+        todo += [getattr(part, attr, None) for attr in ("__wrapped__", "__func__", "func")]
+        for cell in getattr(part, "__closure__", None) or ():
+            try:
+                todo.append(cell.cell_contents)
+            except ValueError:
+                pass
+    return None
+
+
+def is_watched(module):
+    return module.split(".")[0] in ("_pytest", "pluggy") or module == "unittest.case"
+
+
+# Built-ins that programs replace for good reasons, and that decide over nothing.
+LOOSE = ("_", "print", "input", "open", "help", "exit", "quit", "breakpoint", "copyright", "credits", "license")
+QUIET = ("__doc__", "__annotations__", "__annotations_cache__", "__annotate_func__", "__abstractmethods__", "_abc_impl",
+         "__parameters__")
+
+
+def parts():
+    # name, what holds it, key, value
+    for name, module in list(sys.modules.items()):
+        if module is None or not is_watched(name):
             continue
         for key, value in list(vars(module).items()):
             if isinstance(value, types.FunctionType):
                 yield "%s.%s" % (name, key), value
             elif isinstance(value, type) and value.__module__ == name:
+                yield "%s.%s" % (name, key), value
                 for attr, inner in list(vars(value).items()):
-                    inner = getattr(inner, "__func__", getattr(inner, "fget", inner))
-                    if isinstance(inner, types.FunctionType):
+                    if attr not in QUIET:
                         yield "%s.%s.%s" % (name, key, attr), inner
-    for key in ("AssertionError", "isinstance", "issubclass", "any", "all", "len", "getattr", "__import__", "exec",
-                "compile", "Exception", "BaseException"):
-        yield "builtins." + key, getattr(builtins, key)
+
+
+DESCRIPTORS = (types.FunctionType, classmethod, staticmethod, property, type)
+
+
+def code_in(value):
+    value = getattr(value, "__func__", getattr(value, "fget", value))
+    return getattr(value, "__code__", None)
 
 
 def freeze():
-    return {name: (value, getattr(value, "__code__", None)) for name, value in functions()}
+    now = {name: (value, code_in(value)) for name, value in parts()}
+    return now, {name for name, (value, _) in now.items() if isinstance(value, type)}, dict(vars(builtins)), vars(builtins)
 
 
 def changed(frozen):
-    now = dict(functions())
+    before, classes, loose, builtin = frozen
     out = []
-    for name, (value, code) in frozen.items():
+    for key, value in loose.items():
+        if builtin.get(key) is not value and key not in LOOSE:
+            out.append("builtins." + key)
+    if out:  # nothing below can be relied on
+        return out
+    now = dict(parts())
+    for name, (value, code) in before.items():
         have = now.get(name)
-        if have is not value or getattr(have, "__code__", None) is not code:
+        if isinstance(value, DESCRIPTORS) and (have is not value or code_in(have) is not code):
+            out.append(name)
+    for name in now:
+        if name not in before and name.rpartition(".")[0] in classes:
             out.append(name)
     return out
 
@@ -200,6 +297,25 @@ def can_skip(path):
     return any(word in text for word in ("pytest.skip", "importorskip", "skipTest", "SkipTest", "unittest.skip"))
 
 
+def encoder():
+    # json's own C function, which nothing in Python can be put in front of.
+    from json import encoder as e
+    try:
+        encode = e.c_make_encoder(None, str, e.c_encode_basestring_ascii, None, ":", ",", False, False, True)
+        encode({"a": ["b", None, True, 1]}, 0)
+        return lambda value: "".join(encode(value, 0))
+    except (TypeError, ValueError):
+        return json.dumps
+
+
+def signer():
+    try:
+        from _hashlib import hmac_digest
+        return lambda key, text: hmac_digest(key, text, "sha256").hex()
+    except ImportError:
+        return lambda key, text: hmac.new(key, text, hashlib.sha256).hexdigest()
+
+
 def main():
     # The key lives in this frame only: it is in no file, argument, variable of the environment or module.
     cfg = json.loads(sys.stdin.buffer.read().decode("utf-8"))
@@ -209,20 +325,21 @@ def main():
     os.close(null)
     sys.stdin = open(0, encoding="utf-8", closefd=False)
     sys.dont_write_bytecode = True
-    pid, dumps, sign, write = os.getpid(), json.dumps, hmac.new, open
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    getpid, write, rename, leave = os.getpid, open, os.rename, os._exit
+    pid, encode, sign = getpid(), encoder(), signer()
     report = run(cfg)
-    if os.getpid() != pid:  # a child forked by the tests got this far
-        os._exit(71)
-    text = dumps(report).encode("utf-8")
-    signed = sign(key, text, hashlib.sha256).hexdigest().encode("ascii") + b"\n" + text
-    os.makedirs(cfg["scratch"], exist_ok=True)
+    if getpid() != pid:  # a child forked by the tests got this far
+        leave(71)
+    text = encode(report).encode("utf-8")
+    signed = sign(key, text).encode("ascii") + b"\n" + text
     part = cfg["scratch"] + "/report.part"
     with write(part, "wb") as f:
         f.write(signed)
-    os.rename(part, cfg["scratch"] + "/report")
+    rename(part, cfg["scratch"] + "/report")
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(report.get("exit", 70))
+    leave(report.get("exit", 70))
 
 
 main()

@@ -1,7 +1,7 @@
 --- verify/command_line.lua: recognises a verifier command that is a plain call of pytest.
 ---
---- `pytest ...`, `python -m pytest ...`, `python3 -m pytest ...`, with NAME=VALUE in front if need be. Anything that needs a
---- shell (pipes, &&, variables, globs) is not recognised and runs as the command it is.
+--- `pytest ...`, `python -m pytest ...`, `python3 -m pytest ...`, with NAME=VALUE in front if need be. Anything that
+--- needs a shell (pipes, &&, variables, globs) is not recognised and runs as the command it is.
 local M = {}
 
 --- Splits into words as a shell does, quotes and backslashes included; nil when the text needs a shell.

@@ -1,12 +1,13 @@
---- verify/evidence.lua: what a verifier is given. Sandboxes are made when first asked for and closed with the evidence.
+--- verify/evidence.lua: what a verifier is given. Sandboxes are made when first asked for and closed with the
+--- evidence.
 ---
 ---     ev.sandbox     as seeded, then the agent's workspace, then the protected and hidden files over it
 ---     ev.before      as seeded
 ---     ev.after       as the agent left it, with every process of the agent dead; for looking at
 ---     ev:pristine()  as seeded, hidden files laid, the reference solution too if there is one: no agent was ever here
 ---
---- A sandbox that can't be made raises its error, which ends the verification as a failure of the infrastructure; one of
---- class `policy` when the agent left a tree that can't be copied, which counts as the work's failure.
+--- A sandbox that can't be made raises its error, which ends the verification as a failure of the infrastructure; one
+--- of class `policy` when the agent left a tree that can't be copied, which counts as the work's failure.
 local command_line = require "agentbox.verify.command_line"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
@@ -152,8 +153,8 @@ end
 --- disk holds.
 local OF_THE_TREE = { toobig = true, notfound = true, invalid = true, full = true, exists = true, denied = true }
 
---- An error of working with the agent's tree, with the one whose doing it is. Otherwise an agent could make its failures
---- go unscored.
+--- An error of working with the agent's tree, with the one whose doing it is. Otherwise an agent could make its
+--- failures go unscored.
 local function blame(problem, doing)
   if OF_THE_TREE[problem.code] and not problem.host then
     return err.new("verifier", ("%s: %s"):format(doing, problem.msg), { class = "policy" })
@@ -168,8 +169,8 @@ local function lay_over(self, sb, pristine)
   return protect.lay(sb, self.workspace, self.task.hidden)
 end
 
---- A copy of the agent's whole sandbox, for tasks whose result lies outside the workspace. The protected files still come
---- from a sandbox that the agent never saw.
+--- A copy of the agent's whole sandbox, for tasks whose result lies outside the workspace. The protected files still
+--- come from a sandbox that the agent never saw.
 local function copy_of_agent(self)
   local pristine, problem = protect.remember(self.before, self.workspace, protect.globs(self.task))
   if not pristine then return nil, problem end

@@ -1,7 +1,7 @@
 --- verify/protect.lua: which files decide over a verdict, and putting them back as the task had them.
 ---
---- What matches the task's `protect` globs and was there after seeding is restored byte for byte; what matches and was not
---- there is removed when the verifier asks for it. Each difference is recorded.
+--- What matches the task's `protect` globs and was there after seeding is restored byte for byte; what matches and
+--- was not there is removed when the verifier asks for it. Each difference is recorded.
 local err = require "agentbox.err"
 local glob = require "agentbox.glob"
 local json = require "agentbox.json"
