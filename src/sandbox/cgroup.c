@@ -54,6 +54,36 @@ static int write_text(int dir, const char *path, const char *text)
     return n < 0 ? -1 : 0;
 }
 
+/* Files of one sandbox's cgroup are reached by name each time: a thousand sandboxes would
+ * hold four thousand descriptors otherwise. */
+static const char *member_path(const struct ab_cgroup *cg, const char *file,
+                               char path[128])
+{
+    snprintf(path, 128, "%s/%s", cg->name, file);
+    return path;
+}
+
+static bool is_member(const struct ab_cgroup *cg, int h)
+{
+    return cg->members & 1u << h;
+}
+
+static int read_member(const struct ab_cgroup *cg, int h, const char *file, char *text,
+                       size_t room)
+{
+    char path[128];
+    return is_member(cg, h)
+               ? read_text(self.ident[h], member_path(cg, file, path), text, room)
+               : -1;
+}
+
+static int write_member(const struct ab_cgroup *cg, int h, const char *file,
+                        const char *text)
+{
+    char path[128];
+    return write_text(self.ident[h], member_path(cg, file, path), text);
+}
+
 /* "key value" among lines, as in memory.events. */
 static uint64_t value_of(const char *text, const char *key)
 {
@@ -277,22 +307,22 @@ static int set_number(struct ab_cgroup *cg, int h, const char *file, uint64_t va
 {
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    if (write_text(cg->dirs[h], file, text) < 0)
+    if (write_member(cg, h, file, text) < 0)
         return ab_err_sys(err, errno, "set %s to %s", file, text);
     return 0;
 }
 
 static int set_v1(struct ab_cgroup *cg, const struct ab_limits *l, struct ab_err *err)
 {
-    if (cg->dirs[MEMORY] >= 0) {
+    if (is_member(cg, MEMORY)) {
         if (set_number(cg, MEMORY, "memory.limit_in_bytes", l->memory_bytes, err) < 0)
             return -1;
         set_number(cg, MEMORY, "memory.memsw.limit_in_bytes", l->memory_bytes, err);
         set_number(cg, MEMORY, "memory.swappiness", 0, err);
     }
-    if (cg->dirs[PIDS] >= 0 && set_number(cg, PIDS, "pids.max", l->pids, err) < 0)
+    if (is_member(cg, PIDS) && set_number(cg, PIDS, "pids.max", l->pids, err) < 0)
         return -1;
-    if (cg->dirs[CPU] >= 0 &&
+    if (is_member(cg, CPU) &&
         set_number(cg, CPU, "cpu.cfs_quota_us", (uint64_t)(l->cpus * 100000), err) < 0)
         return -1;
     return 0;
@@ -304,13 +334,13 @@ static int set_v2(struct ab_cgroup *cg, const struct ab_limits *l, struct ab_err
     if (self.alias[MEMORY] && l->memory_bytes) {
         if (set_number(cg, V2, "memory.max", l->memory_bytes, err) < 0)
             return -1;
-        write_text(cg->dirs[V2], "memory.swap.max", "0");
-        write_text(cg->dirs[V2], "memory.oom.group", "0");
+        write_member(cg, V2, "memory.swap.max", "0");
+        write_member(cg, V2, "memory.oom.group", "0");
     }
     if (self.alias[PIDS] && l->pids && set_number(cg, V2, "pids.max", l->pids, err) < 0)
         return -1;
     snprintf(text, sizeof text, "%llu 100000", (unsigned long long)(l->cpus * 100000));
-    if (self.alias[CPU] && l->cpus > 0 && write_text(cg->dirs[V2], "cpu.max", text) < 0)
+    if (self.alias[CPU] && l->cpus > 0 && write_member(cg, V2, "cpu.max", text) < 0)
         return ab_err_sys(err, errno, "set cpu.max");
     return 0;
 }
@@ -342,8 +372,8 @@ static int make_dir(struct ab_cgroup *cg, int h, struct ab_err *err)
         rc = mkdirat(self.ident[h], cg->name, 0755);
     if (rc < 0)
         return ab_err_sys(err, errno, "make a cgroup");
-    cg->dirs[h] = open_dir(self.ident[h], cg->name);
-    return cg->dirs[h] < 0 ? ab_err_sys(err, errno, "open a cgroup") : 0;
+    cg->members |= 1u << h;
+    return 0;
 }
 
 int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
@@ -351,8 +381,7 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
 {
     ab_cgroup_probe();
     snprintf(cg->name, sizeof cg->name, "s%u", ++self.next);
-    for (int h = 0; h < HIERARCHIES; h++)
-        cg->dirs[h] = -1;
+    cg->members = 0;
     int fault = AB_FAULT("cgroup_create");
     if (fault)
         return ab_err_sys(err, fault, "make a cgroup");
@@ -361,7 +390,7 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
         (!limits->pids || make_dir(cg, PIDS, err) == 0) &&
         (limits->cpus <= 0 || make_dir(cg, CPU, err) == 0) &&
         set_v1(cg, limits, err) == 0 &&
-        (cg->dirs[V2] < 0 || set_v2(cg, limits, err) == 0))
+        (!is_member(cg, V2) || set_v2(cg, limits, err) == 0))
         return 0;
     ab_cgroup_remove(cg);
     return -1;
@@ -369,12 +398,14 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
 
 int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_CGROUPS])
 {
+    char path[128];
     int n = 0;
-    *cgroup2 = cg->dirs[V2] < 0 ? -1 : fcntl(cg->dirs[V2], F_DUPFD_CLOEXEC, 3);
+    *cgroup2 = is_member(cg, V2) ? open_dir(self.ident[V2], cg->name) : -1;
     for (int h = MEMORY; h < HIERARCHIES; h++) {
-        int fd = cg->dirs[h] < 0
-                     ? -1
-                     : openat(cg->dirs[h], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        if (!is_member(cg, h))
+            continue;
+        int fd = openat(self.ident[h], member_path(cg, "cgroup.procs", path),
+                        O_WRONLY | O_CLOEXEC);
         if (fd >= 0)
             v1[n++] = fd;
     }
@@ -384,21 +415,17 @@ int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_
 uint64_t ab_cgroup_oom_kills(const struct ab_cgroup *cg)
 {
     char text[512];
-    if (cg->dirs[MEMORY] >= 0 &&
-        read_text(cg->dirs[MEMORY], "memory.oom_control", text, sizeof text) == 0)
-        return value_of(text, "oom_kill");
-    if (cg->dirs[V2] >= 0 && self.alias[MEMORY] &&
-        read_text(cg->dirs[V2], "memory.events", text, sizeof text) == 0)
+    if (read_member(cg, MEMORY, "memory.oom_control", text, sizeof text) == 0 ||
+        (self.alias[MEMORY] &&
+         read_member(cg, V2, "memory.events", text, sizeof text) == 0))
         return value_of(text, "oom_kill");
     return 0;
 }
 
-static uint64_t read_number(int dir, const char *file)
+static uint64_t read_number(const struct ab_cgroup *cg, int h, const char *file)
 {
     char text[64];
-    return dir < 0 || read_text(dir, file, text, sizeof text) < 0
-               ? 0
-               : strtoull(text, NULL, 10);
+    return read_member(cg, h, file, text, sizeof text) < 0 ? 0 : strtoull(text, NULL, 10);
 }
 
 void ab_cgroup_usage(const struct ab_cgroup *cg, struct ab_cgroup_usage *out)
@@ -407,31 +434,26 @@ void ab_cgroup_usage(const struct ab_cgroup *cg, struct ab_cgroup_usage *out)
     *out = (struct ab_cgroup_usage){0};
     if (!cg->name[0])
         return;
+    bool v2 = self.alias[MEMORY];
+    int memory = v2 ? V2 : MEMORY;
     out->known = true;
     out->oom_kills = ab_cgroup_oom_kills(cg);
-    bool v2 = self.alias[MEMORY];
-    int memory = cg->dirs[v2 ? V2 : MEMORY];
     out->memory_bytes =
-        read_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes");
+        read_number(cg, memory, v2 ? "memory.current" : "memory.usage_in_bytes");
     out->memory_peak_bytes =
-        read_number(memory, v2 ? "memory.peak" : "memory.max_usage_in_bytes");
-    out->pids = read_number(cg->dirs[self.alias[PIDS] ? V2 : PIDS], "pids.current");
-    if (cg->dirs[V2] >= 0 && read_text(cg->dirs[V2], "cpu.stat", text, sizeof text) == 0)
+        read_number(cg, memory, v2 ? "memory.peak" : "memory.max_usage_in_bytes");
+    out->pids = read_number(cg, self.alias[PIDS] ? V2 : PIDS, "pids.current");
+    if (read_member(cg, V2, "cpu.stat", text, sizeof text) == 0)
         out->cpu_s = (double)value_of(text, "usage_usec") / 1e6;
 }
 
 void ab_cgroup_remove(struct ab_cgroup *cg)
 {
-    if (!cg->name[0])
-        return;
-    for (int h = 0; h < HIERARCHIES; h++) {
-        if (cg->dirs[h] < 0)
-            continue;
-        close(cg->dirs[h]);
-        cg->dirs[h] = -1;
-        unlinkat(self.ident[h], cg->name, AT_REMOVEDIR);
-    }
+    for (int h = 0; cg->name[0] && h < HIERARCHIES; h++)
+        if (is_member(cg, h))
+            unlinkat(self.ident[h], cg->name, AT_REMOVEDIR);
     cg->name[0] = 0;
+    cg->members = 0;
 }
 
 int ab_cgroup_parents(int fds[AB_WIRE_CGROUPS + 1])

@@ -31,8 +31,8 @@ struct ab_limits {
 };
 
 struct ab_cgroup {
-    char name[32]; /* below the ident directory; empty when there is no cgroup */
-    int dirs[AB_WIRE_CGROUPS + 1]; /* by hierarchy, -1 where not used */
+    char name[32];    /* below the ident directory; empty when there is no cgroup */
+    unsigned members; /* bit per hierarchy that has a directory of that name */
 };
 
 struct ab_cgroup_usage {
