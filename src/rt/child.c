@@ -10,7 +10,8 @@
 #include "base/wire.h"
 
 #define CHUNK        65536
-#define READS_A_TURN 4          /* then others on the loop have theirs */
+#define READS_A_TURN 4 /* then others on the loop have theirs */
+#define FLOOD_PIPE   (1 << 20)
 #define DRAIN_MAX    (2u << 20) /* after the end: no pipe holds more */
 #define DEATH_MS     10000      /* from kill to EXIT; the sandbox is broken beyond that */
 
@@ -34,6 +35,7 @@ struct ab_proc {
     struct ab_buf input;
     size_t written;
     bool hold_stdin, interactive, tty;
+    int null; /* owns: where a flood goes, or -1 */
     struct ab_proc_result result;
     struct ab_list waiters;
 };
@@ -55,6 +57,8 @@ static void proc_drop(struct ab_proc *p)
     ab_buf_fini(&p->streams[0].buf);
     ab_buf_fini(&p->streams[1].buf);
     ab_buf_fini(&p->input);
+    if (p->null >= 0)
+        close(p->null);
     free(p);
 }
 
@@ -275,6 +279,20 @@ static void keep(struct ab_proc_stream *s, const char *data, size_t len)
     s->dropped += len - take;
 }
 
+/* Beyond the cap nothing is looked at: the pipe is emptied into /dev/null without
+ * copying. Gives what read() would, or -2 where that cannot be done. */
+static ssize_t discard(struct ab_proc *p, struct port *port)
+{
+    if (p->tty)
+        return -2;
+    if (p->null < 0) {
+        p->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        fcntl(port->fd, F_SETPIPE_SZ, FLOOD_PIPE); /* fewer turns; it may be refused */
+    }
+    ssize_t n = splice(port->fd, NULL, p->null, NULL, FLOOD_PIPE, SPLICE_F_NONBLOCK);
+    return n < 0 && errno == EINVAL ? -2 : n;
+}
+
 /* Reads once; false when there is nothing now or nothing ever again. */
 static bool read_some(struct ab_proc *p, struct port *port, struct ab_proc_stream *s,
                       size_t *total)
@@ -289,7 +307,14 @@ static bool read_some(struct ab_proc *p, struct port *port, struct ab_proc_strea
             return false;
         }
     }
-    ssize_t n = read(port->fd, chunk, want);
+    ssize_t n = -2;
+    if (!p->interactive && s->buf.len == s->buf.max && (n = discard(p, port)) > 0) {
+        s->dropped += (size_t)n;
+        *total += (size_t)n;
+        return true;
+    }
+    if (n == -2)
+        n = read(port->fd, chunk, want);
     if (n > 0) {
         keep(s, chunk, (size_t)n);
         *total += (size_t)n;
@@ -484,6 +509,7 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
     p->hold_stdin = opts->hold_stdin;
     p->interactive = opts->interactive;
     p->tty = child->tty;
+    p->null = -1;
     p->result.code = -1;
     ab_list_init(&p->waiters);
     ab_buf_init(&p->streams[0].buf, opts->max_output_bytes);
