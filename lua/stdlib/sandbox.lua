@@ -122,7 +122,7 @@ function M.create(spec)
   local self = setmetatable({
     id = raw:id(), kind = backend.name, workspace = workspace, image = spec.image or "host", _raw = raw,
     _after_close = after_close,
-  }, backend.can_freeze and raw:can_freeze() and Freezable or Sandbox)
+  }, backend.can_freeze and Freezable or Sandbox)
   if spec.user then
     self._user, problem = files.user(self, spec.user)
     if not self._user then

@@ -184,7 +184,7 @@ long ab_wire_put_born(uint8_t *buf, size_t cap, const struct ab_wire_born *m)
     put_u32(&o, m->uid_first);
     put_u32(&o, m->uid_rest);
     put_u32(&o, m->uid_count);
-    put_u32(&o, m->no_layers);
+    put_u32(&o, m->facts);
     return end(&o);
 }
 
@@ -196,7 +196,7 @@ int ab_wire_get_born(const uint8_t *buf, size_t len, struct ab_wire_born *m)
     m->uid_first = get_u32(&in);
     m->uid_rest = get_u32(&in);
     m->uid_count = get_u32(&in);
-    m->no_layers = get_u32(&in);
+    m->facts = get_u32(&in);
     return close_packet(&in);
 }
 

@@ -51,7 +51,7 @@ enum ab_wire_create_flag {
 struct ab_wire_setup {
     uint32_t parents;       /* how many directories are passed */
     const char *ident;      /* prefix of the names of our cgroups below them */
-    uint32_t old_mounts;    /* do as on a kernel without the calls of 6.13 and 6.15 */
+    uint32_t old_mounts;    /* do as on a kernel before 6.15 */
     const char *nameserver; /* for network full; may be empty */
 };
 
@@ -68,13 +68,21 @@ struct ab_wire_create {
     const char *cgroup; /* name below the cgroup parents, for removal after our death */
 };
 
+/* Which way the zygote had to go here; found by trying, once. */
+enum ab_wire_fact {
+    AB_WIRE_OLD_MOUNTS = 1 << 0,   /* trees are attached while they are put together */
+    AB_WIRE_USR_UNMAPPED = 1 << 1, /* the file system of /usr cannot map user ids: it is nobody's inside */
+    AB_WIRE_SKEL_COPIED = 1 << 2,  /* nor can tmpfs: each uid range has a skeleton of its own */
+    AB_WIRE_NO_XATTR = 1 << 3,     /* tmpfs keeps no attributes of users: the root is a copy, not an overlay */
+};
+
 struct ab_wire_born {
     uint32_t pid; /* in the engine's pid namespace */
     uint32_t slot;
     uint32_t uid_first; /* host id of root inside */
     uint32_t uid_rest;  /* host id of user 1 inside */
     uint32_t uid_count; /* ids mapped, 1 for an ordinary user without ranges */
-    uint32_t no_layers; /* this kernel cannot stack what is frozen */
+    uint32_t facts;     /* enum ab_wire_fact */
 };
 
 struct ab_wire_failed {

@@ -44,7 +44,7 @@ static int say_born(struct zygote *z, const struct box *b, pid_t pid, int pidfd)
         .uid_first = z->root ? first : z->uid_first,
         .uid_rest = z->root ? first + 1 : z->uid_rest,
         .uid_count = z->root ? AB_UID_RANGE : z->uid_count,
-        .no_layers = z->old_mounts,
+        .facts = z->facts,
     };
     int fds[5] = {pidfd, b->files, b->upper, b->net, z->self_userns};
     int nfds = b->net < 0 ? 3 : z->self_userns < 0 ? 4 : 5;

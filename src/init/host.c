@@ -147,23 +147,35 @@ static int set_read_only(int tree)
     return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
 }
 
+static int make_nodes(int tree)
+{
+    umask(0);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < NODE_COUNT; i++)
+        rc = mknodat(tree, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor));
+    umask(022);
+    return rc;
+}
+
+int ab_host_new_dev(uint32_t uid)
+{
+    int tree = empty_tmpfs("64k", MOUNT_ATTR_NOSUID);
+    ab_at("prepare /dev");
+    if (tree >= 0 && (dev_links(tree) < 0 || make_nodes(tree) < 0 ||
+                      (uid && ab_skeleton_own(tree, uid) < 0) || set_read_only(tree) < 0))
+        sys_close(&tree);
+    return tree;
+}
+
 /* The /dev that every sandbox gets a clone of. Device nodes when we may make them; otherwise the
  * host's own, bound one by one and kept at /dev of the lean root, to be cloned as a whole. */
 static int make_dev(struct zygote *z)
 {
+    if (z->root)
+        return (z->dev = ab_host_new_dev(0)) < 0 ? -1 : 0;
     int tree = empty_tmpfs("64k", MOUNT_ATTR_NOSUID);
     if (ab_at("prepare /dev") && (tree < 0 || dev_links(tree) < 0))
         return -1;
-    if (z->root) {
-        umask(0);
-        for (size_t i = 0; i < NODE_COUNT; i++)
-            if (mknodat(tree, nodes[i].name, S_IFCHR | 0666,
-                        makedev(nodes[i].major, nodes[i].minor)) < 0)
-                return -1;
-        umask(022);
-        z->dev = tree;
-        return set_read_only(tree);
-    }
     int bound[NODE_COUNT];
     if (enter_host_ns(z) < 0)
         return -1;
@@ -187,17 +199,25 @@ static int make_dev(struct zygote *z)
     return rc;
 }
 
-static int make_images(struct zygote *z)
+int ab_host_new_skeleton(struct zygote *z)
 {
     int skel = empty_tmpfs("16m", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     if (ab_at("prepare the host image") && skel < 0)
         return -1;
-    z->old_mounts = z->old_mounts || ab_tree_is_old(skel);
     if (enter_host_ns(z) < 0)
         return -1;
     int rc = ab_skeleton_fill(skel, z->nameserver);
     if (leave_host_ns(z) < 0 || rc < 0)
+        sys_close(&skel);
+    return skel;
+}
+
+static int make_images(struct zygote *z)
+{
+    int skel = ab_host_new_skeleton(z);
+    if (skel < 0)
         return -1;
+    z->old_mounts = z->old_mounts || ab_tree_is_old(skel);
     z->skel = skel;
     return 0;
 }
@@ -304,7 +324,7 @@ int ab_host_idmap(int tree, int userns)
     return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
 }
 
-static int mapped_clone(int tree, int userns)
+int ab_host_mapped_clone(int tree, int userns)
 {
     int copy = open_tree(tree, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
     if (copy >= 0 && ab_host_idmap(copy, userns) < 0)
@@ -326,21 +346,30 @@ int ab_host_open_image(struct zygote *z, const char *path)
     return tree;
 }
 
-static int fill_slot(struct zygote *z, struct slot *s)
+/* The host's /usr for one uid range; where its file system cannot map ids, as it is. */
+static int map_usr(struct zygote *z, struct slot *s)
 {
-    if (z->old_mounts)
-        return ab_tree_prepare_old(z, s);
     s->usr = ab_host_open_image(z, "/usr");
     if (s->usr < 0)
         return -1;
+    if (z->root && !(z->facts & AB_WIRE_USR_UNMAPPED) && ab_host_idmap(s->usr, s->userns) < 0)
+        z->facts |= AB_WIRE_USR_UNMAPPED;
+    return 0;
+}
+
+static int fill_slot(struct zygote *z, struct slot *s)
+{
+    if (map_usr(z, s) < 0)
+        return -1;
+    if (z->old_mounts)
+        return ab_tree_prepare_old(z, s);
     if (!z->root) {
         s->skel = z->skel;
         return 0;
     }
-    if (ab_at("map the image's user ids") && ab_host_idmap(s->usr, s->userns) < 0)
-        return -1;
-    s->skel = mapped_clone(z->skel, s->userns);
-    s->dev = mapped_clone(z->dev, s->userns);
+    ab_at("map the host image's user ids");
+    s->skel = ab_host_mapped_clone(z->skel, s->userns);
+    s->dev = ab_host_mapped_clone(z->dev, s->userns);
     return s->skel < 0 || s->dev < 0 ? -1 : 0;
 }
 
@@ -351,7 +380,7 @@ struct slot *ab_host_slot(struct zygote *z, uint32_t wanted)
     struct slot *s = &z->slots[0];
     if (z->root && wanted < AB_SLOTS) {
         s += wanted;
-    } else if (z->root && !z->old_mounts) {
+    } else if (z->root) {
         while (s < z->slots + AB_SLOTS - 1 && s->refs > 0)
             s++;
     }
@@ -364,7 +393,7 @@ struct slot *ab_host_slot(struct zygote *z, uint32_t wanted)
         return s;
     int saved = errno;
     sys_close(&s->usr);
-    if (z->root && !z->old_mounts)
+    if (z->root)
         sys_close(&s->skel);
     s->skel = -1;
     sys_close(&s->dev);

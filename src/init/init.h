@@ -13,7 +13,7 @@
  *     host.c      once: user namespace, private mounts, uid ranges, network pool
  *     skeleton.c  once: the generated root file system of image "host"
  *     tree.c      per sandbox: quota, overlays, the tree for the child and the one for the engine
- *     tree_old.c  the same before Linux 6.15
+ *     tree_old.c  the same before Linux 6.15, in the namespace of store.c, with copy.c in places
  *     born.c      per sandbox: clone, uid maps, answer
  *     setup.c     in the child: the order of set-up, ending with the filter
  *     pid1.c      in the child: the loop, reaping, the end
@@ -54,6 +54,8 @@ struct zygote {
     bool ready;
     bool root;       /* root of the initial user namespace with all ids; else our own namespace */
     bool old_mounts; /* attach before use, as kernels before 6.15 want it */
+    uint32_t facts;  /* enum ab_wire_fact, so far */
+    int store_ns;    /* where they are attached, or -1 */
     uint32_t uid_first, uid_rest, uid_count; /* of an ordinary user, as the engine sees it */
     char nameserver[64];
     int host_ns, lean_ns; /* mount namespaces: the host's tree, and ours with nearly nothing */
@@ -79,6 +81,8 @@ struct box {
     int upper, files, tree; /* quota tmpfs, engine's tree, child's tree */
     int dev;
     int net;
+    int upper_number; /* in the store, or -1 */
+    bool unmapped;    /* the image's file system cannot map user ids */
 };
 
 /* host.c */
@@ -89,8 +93,10 @@ uint32_t ab_host_uid(const struct zygote *z, const struct slot *s, uint32_t insi
 int ab_host_take_net(struct zygote *z);
 bool ab_host_refill_net(struct zygote *z); /* true when it made one and another is wanted */
 int ab_host_open_image(struct zygote *z, const char *path);
+int ab_host_mapped_clone(int tree, int userns);
 int ab_host_idmap(int tree, int userns);
-int ab_host_dev(struct zygote *z);
+int ab_host_new_skeleton(struct zygote *z);
+int ab_host_new_dev(uint32_t uid); /* root only: device nodes, read-only */
 
 /* skeleton.c: fills an empty tree from the host's /etc; runs in the host's mount namespace. */
 int ab_skeleton_fill(int tree, const char *nameserver);
@@ -99,12 +105,27 @@ int ab_skeleton_own(int tree, uint32_t uid); /* gives everything in it to uid */
 /* tree.c */
 int ab_tree_build(struct zygote *z, struct box *b);
 int ab_tree_upper(struct box *b, uint32_t uid);
-int ab_tree_complete(int tree, uint32_t uid);
+int ab_tree_image(struct zygote *z, struct box *b); /* mapped, or unmapped and b->unmapped */
+int ab_tree_complete(int tree, uint32_t uid, bool take);
 
 /* tree_old.c */
 bool ab_tree_is_old(int detached);
 int ab_tree_prepare_old(struct zygote *z, struct slot *s);
 int ab_tree_build_old(struct zygote *z, struct box *b);
+
+/* copy.c: into an empty directory; both must be open for reading. */
+int ab_copy_tree(int from, int to);
+
+/* store.c. Between enter and leave, which keeps errno, we are in its namespace. */
+#define AB_STORE_PATH 24
+int ab_store_enter(struct zygote *z);
+int ab_store_leave(struct zygote *z);
+int ab_store_attach(int tree, const char *at);
+int ab_store_add(int tree);    /* attaches a quota file system; gives its number */
+int ab_store_find(int layer);  /* the number of one that somebody has a descriptor of */
+void ab_store_path(int n, char path[AB_STORE_PATH]);
+void ab_store_end(int n);      /* its sandbox is gone; -1 is nothing */
+bool ab_store_sweep(struct zygote *z); /* lets go what nobody holds; true while some are held */
 
 /* born.c: answers on b->sock; gives the pidfd, or -1 after FAILED was sent. */
 int ab_born(struct zygote *z, struct box *b);

@@ -15,6 +15,7 @@
 
 #define ENGINE_SOCKET 3
 #define DEATH_WAIT_MS 1500
+#define SWEEP_MS      500
 
 const char *ab_step = "start";
 
@@ -22,12 +23,14 @@ const char *ab_step = "start";
 struct life {
     int pidfd;
     struct slot *slot;
+    int upper; /* its number in the store, or -1 */
     struct life *prev, *next;
 };
 
 static struct zygote zygote;
 static struct life *lives;
 static int epoll_fd = -1;
+static bool idle_sweep; /* something in the store may be let go */
 
 static void watch(int fd, void *tag)
 {
@@ -35,15 +38,17 @@ static void watch(int fd, void *tag)
     epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
-static void life_begin(int pidfd, struct slot *slot)
+static void life_begin(int pidfd, const struct box *b)
 {
+    struct slot *slot = b->slot;
     struct life *life = calloc(1, sizeof *life);
     if (!life) {
         sys_pidfd_kill(pidfd, SIGKILL);
         close(pidfd);
+        ab_store_end(b->upper_number);
         return;
     }
-    *life = (struct life){.pidfd = pidfd, .slot = slot, .next = lives};
+    *life = (struct life){.pidfd = pidfd, .slot = slot, .upper = b->upper_number, .next = lives};
     if (lives)
         lives->prev = life;
     lives = life;
@@ -60,6 +65,8 @@ static void life_end(struct life *life)
     if (life->next)
         life->next->prev = life->prev;
     life->slot->refs--;
+    ab_store_end(life->upper);
+    idle_sweep = zygote.store_ns >= 0;
     /* The engine holds the same open file, so closing ours would not take it out. */
     epoll_ctl(epoll_fd, EPOLL_CTL_DEL, life->pidfd, NULL);
     close(life->pidfd);
@@ -102,6 +109,7 @@ static void take_create(const uint8_t *buf, size_t len, const int *fds, int nfds
 {
     struct box b;
     memset(&b, 0xff, sizeof b); /* every descriptor -1 */
+    b.unmapped = false;
     b.slot = NULL;
     if (ab_wire_get_create(buf, len, &b.spec) < 0 || take_fds(&b, fds, nfds) < 0) {
         ab_wire_close_fds(fds, nfds);
@@ -109,7 +117,9 @@ static void take_create(const uint8_t *buf, size_t len, const int *fds, int nfds
     }
     int pidfd = ab_born(&zygote, &b);
     if (pidfd >= 0)
-        life_begin(pidfd, b.slot);
+        life_begin(pidfd, &b);
+    else
+        ab_store_end(b.upper_number);
     ab_box_close(&b);
 }
 
@@ -209,6 +219,7 @@ int main(void)
     memset(&zygote, 0xff, sizeof zygote); /* every descriptor -1 */
     zygote.ready = zygote.root = zygote.old_mounts = false;
     zygote.nets = zygote.nparents = 0;
+    zygote.facts = 0;
     zygote.ident[0] = zygote.nameserver[0] = 0;
     for (int i = 0; i < AB_SLOTS; i++)
         zygote.slots[i].refs = 0;
@@ -219,9 +230,11 @@ int main(void)
     bool alive = true, idle_work = false;
     while (alive) {
         struct epoll_event ev[64];
-        int n = epoll_wait(epoll_fd, ev, 64, idle_work ? 0 : -1);
-        if (n == 0)
+        int n = epoll_wait(epoll_fd, ev, 64, idle_work ? 0 : idle_sweep ? SWEEP_MS : -1);
+        if (n == 0 && idle_work)
             idle_work = ab_host_refill_net(&zygote);
+        else if (n == 0)
+            idle_sweep = ab_store_sweep(&zygote);
         for (int i = 0; i < n; i++) {
             if (ev[i].data.ptr)
                 life_end(ev[i].data.ptr);

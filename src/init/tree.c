@@ -88,30 +88,36 @@ static int clone_tree(int tree)
     return open_tree(tree, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
 }
 
-/* An image made by others need not have the directories that we rely on. */
-int ab_tree_complete(int tree, uint32_t uid)
+/* An image made by others need not have the directories that we rely on; where ids cannot be mapped,
+ * those that root must write to are taken over. */
+int ab_tree_complete(int tree, uint32_t uid, bool take)
 {
     static const struct {
         const char *name;
         mode_t mode;
-    } needed[] = {{"proc", 0755}, {"dev", 0755}, {"tmp", 01777}, {"root", 0700}, {"home", 0755}};
+        bool taken;
+    } needed[] = {{"proc", 0755, false}, {"dev", 0755, false}, {"tmp", 01777, true},
+                  {"root", 0700, true},  {"home", 0755, true}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (own_dir(tree, needed[i].name, uid) == 0) {
             if (fchmodat(tree, needed[i].name, needed[i].mode, 0) < 0)
                 return -1;
         } else if (errno != EEXIST) {
             return -1;
+        } else if (take && needed[i].taken &&
+                   fchownat(tree, needed[i].name, uid, uid, AT_SYMLINK_NOFOLLOW) < 0) {
+            return -1;
         }
     }
     return 0;
 }
 
-static int image_lower(struct zygote *z, struct box *b)
+/* Overlays and some network file systems cannot be mapped. Then the files are nobody's inside, as they are
+ * for an ordinary user: they can be read and not changed. */
+int ab_tree_image(struct zygote *z, struct box *b)
 {
     int tree = ab_host_open_image(z, b->spec.image);
-    if (tree >= 0 && z->root && ab_at("map the image's user ids") &&
-        ab_host_idmap(tree, b->slot->userns) < 0)
-        sys_close(&tree);
+    b->unmapped = tree >= 0 && z->root && ab_host_idmap(tree, b->slot->userns) < 0;
     return tree;
 }
 
@@ -121,7 +127,7 @@ int ab_tree_build(struct zygote *z, struct box *b)
     uint32_t uid = ab_host_uid(z, b->slot, 0);
     if (z->old_mounts)
         return ab_tree_build_old(z, b);
-    int lower = host ? b->slot->skel : image_lower(z, b);
+    int lower = host ? b->slot->skel : ab_tree_image(z, b);
     if (lower < 0)
         return -1;
     int rc = ab_at("make the file system of limited size") ? ab_tree_upper(b, uid) : -1;
@@ -136,7 +142,7 @@ int ab_tree_build(struct zygote *z, struct box *b)
     errno = saved;
     if (rc < 0)
         return -1;
-    if (!host && ab_at("complete the image") && ab_tree_complete(b->tree, uid) < 0)
+    if (!host && ab_at("complete the image") && ab_tree_complete(b->tree, uid, b->unmapped) < 0)
         return -1;
     if (host) {
         ab_at("overlay the host's /usr");

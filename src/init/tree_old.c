@@ -1,21 +1,21 @@
 /* tree_old.c - the file system of one sandbox on kernels before 6.15, where a mount can be cloned, mounted
- * upon or be part of an overlay only while it is attached. So everything is attached in our own, lean
- * mount namespace for a moment:
+ * upon or be part of an overlay only while it is attached: in a namespace of our own, see store.c.
  *
- *     /old/skel /old/usr /old/dev   for good, mapped to the one uid range that is used here
- *     /old/up /old/image /mnt       while one sandbox is being made
- *
- * What is dear then is a frozen layer, which would have to stay attached: there are none here.
+ * Before 6.6 tmpfs keeps no attributes in the name space of users, which the overlay of an ordinary user
+ * needs to remember that a directory was replaced. There the root is a copy, of the skeleton or of
+ * what was frozen; only /usr is an overlay, which an ordinary user could not change anyway.
  */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "init/init.h"
 #include "init/sys.h"
 
 #define MOUNT_ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define CLONE       (OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)
+#define OPTION_MAX  256 /* of the kernel */
 
 bool ab_tree_is_old(int detached)
 {
@@ -25,53 +25,106 @@ bool ab_tree_is_old(int detached)
     return old;
 }
 
-static int attach(int tree, const char *at)
+/* Asked of the skeleton, through a directory that can be opened for it. */
+static bool keeps_user_xattr(int tree)
 {
-    return move_mount(tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH);
+    int fd = openat(tree, "tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool keeps = fd >= 0 && fsetxattr(fd, "user.overlay.probe", "y", 1, 0) == 0;
+    if (keeps)
+        fremovexattr(fd, "user.overlay.probe");
+    sys_close(&fd);
+    return keeps;
 }
 
-/* Owners by an idmapped mount, or on kernels whose tmpfs cannot do that, by changing them. */
-static int map_owners(struct zygote *z, const struct slot *s, int tree)
+static int attach(const char *kind, const struct zygote *z, const struct slot *s, int tree)
 {
-    if (!z->root || ab_host_idmap(tree, s->userns) == 0)
-        return 0;
-    struct mount_attr writable = {.attr_clr = MOUNT_ATTR_RDONLY}, sealed = {.attr_set = MOUNT_ATTR_RDONLY};
-    mount_setattr(tree, "", AT_EMPTY_PATH, &writable, sizeof writable);
-    int rc = ab_skeleton_own(tree, ab_host_uid(z, s, 0));
-    if (tree == z->dev)
-        mount_setattr(tree, "", AT_EMPTY_PATH, &sealed, sizeof sealed);
-    return rc;
+    char path[AB_STORE_PATH];
+    snprintf(path, sizeof path, "/%s%d", kind, (int)(s - z->slots));
+    return tree < 0 ? -1 : ab_store_attach(tree, path);
+}
+
+/* The skeleton with the owners of one uid range: by an idmapped clone, or where tmpfs refuses that, by
+ * writing it again. */
+static int skeleton_for(struct zygote *z, const struct slot *s)
+{
+    int tree = -1;
+    if (!(z->facts & AB_WIRE_SKEL_COPIED)) {
+        if (ab_store_enter(z) < 0)
+            return -1;
+        tree = ab_host_mapped_clone(z->skel, s->userns);
+        if (ab_store_leave(z) < 0)
+            return -1;
+        if (tree >= 0)
+            return tree;
+        z->facts |= AB_WIRE_SKEL_COPIED;
+    }
+    tree = ab_host_new_skeleton(z);
+    if (tree >= 0 && ab_at("give the host image its owner") &&
+        ab_skeleton_own(tree, ab_host_uid(z, s, 0)) < 0)
+        sys_close(&tree);
+    return tree;
 }
 
 int ab_tree_prepare_old(struct zygote *z, struct slot *s)
 {
-    static const char *const dirs[] = {"/old/skel", "/old/usr", "/old/dev", "/old/up", "/old/image"};
-    ab_at("prepare the old way of mounting");
-    for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
-        if (mkdir(dirs[i], 0755) < 0 && errno != EEXIST)
+    z->facts |= AB_WIRE_OLD_MOUNTS;
+    if (z->root && z->store_ns < 0) { /* the first time */
+        if (ab_store_enter(z) < 0 || ab_store_attach(z->skel, "/k") < 0 || ab_store_leave(z) < 0)
             return -1;
-    s->usr = ab_host_open_image(z, "/usr");
-    if (s->usr < 0)
+    }
+    if (z->root) {
+        s->skel = skeleton_for(z, s);
+        s->dev = ab_host_new_dev(ab_host_uid(z, s, 0));
+        if (s->skel < 0 || s->dev < 0)
+            return -1;
+    } else {
+        s->skel = z->skel;
+        if (!keeps_user_xattr(z->skel))
+            z->facts |= AB_WIRE_NO_XATTR;
+    }
+    if (ab_store_enter(z) < 0)
         return -1;
-    ab_at("map the image's user ids");
-    if ((z->root && ab_host_idmap(s->usr, s->userns) < 0) || map_owners(z, s, z->skel) < 0 ||
-        (z->root && map_owners(z, s, z->dev) < 0))
-        return -1;
-    if (attach(s->usr, "/old/usr") < 0 || attach(z->skel, "/old/skel") < 0 ||
-        (z->root && attach(z->dev, "/old/dev") < 0))
-        return -1;
-    s->skel = z->skel;
-    return 0;
+    int rc = attach("s", z, s, s->usr) < 0 || attach("k", z, s, s->skel) < 0 ||
+                     (z->root && attach("d", z, s, s->dev) < 0)
+                 ? -1
+                 : 0;
+    return ab_store_leave(z) < 0 ? -1 : rc;
 }
 
-static int overlay(struct zygote *z, const char *lower, const char *up, const char *work)
+/* The layers' directories called up and the image, as the kernel wants them. */
+static int lower_dirs(const struct box *b, const char *up, const char *image, char out[OPTION_MAX])
 {
+    size_t len = 0;
+    char path[AB_STORE_PATH];
+    for (uint32_t i = 0; i < b->spec.layers; i++) {
+        int n = ab_store_find(b->layers[i]);
+        if (n < 0)
+            return -1;
+        ab_store_path(n, path);
+        /* Without the slash: we stand in the root of the namespace. */
+        len += (size_t)snprintf(out + len, OPTION_MAX - len, "%s/%s:", path + 1, up);
+        if (len >= OPTION_MAX)
+            break;
+    }
+    if (len < OPTION_MAX)
+        len += (size_t)snprintf(out + len, OPTION_MAX - len, "%s", image);
+    errno = E2BIG;
+    return len < OPTION_MAX ? 0 : -1;
+}
+
+static int overlay(const struct zygote *z, const struct box *b, const char *image, const char *up, const char *work)
+{
+    char lower[OPTION_MAX], upper[AB_STORE_PATH + 4], scratch[AB_STORE_PATH + 4];
+    snprintf(upper, sizeof upper, "u%d/%s", b->upper_number, up);
+    snprintf(scratch, sizeof scratch, "u%d/%s", b->upper_number, work);
+    if (lower_dirs(b, up, image, lower) < 0)
+        return -1;
     int tree = -1, fs = fsopen("overlay", FSOPEN_CLOEXEC);
     if (fs < 0)
         return -1;
     if (fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", lower, 0) == 0 &&
-        fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", up, 0) == 0 &&
-        fsconfig(fs, FSCONFIG_SET_STRING, "workdir", work, 0) == 0 &&
+        fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", upper, 0) == 0 &&
+        fsconfig(fs, FSCONFIG_SET_STRING, "workdir", scratch, 0) == 0 &&
         (z->root || fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) == 0) &&
         fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
         tree = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTRS);
@@ -81,66 +134,83 @@ static int overlay(struct zygote *z, const char *lower, const char *up, const ch
     return tree;
 }
 
-static int attach_overlay(struct zygote *z, const char *lower, const char *up, const char *work, const char *at)
+/* The root without an overlay: a copy, in the quota file system itself. */
+static int copied_root(const struct box *b)
 {
-    int tree = overlay(z, lower, up, work);
-    int rc = tree < 0 ? -1 : attach(tree, at);
+    char path[AB_STORE_PATH + 4];
+    snprintf(path, sizeof path, "u%d/u", b->upper_number);
+    int tree = open_tree(AT_FDCWD, path, CLONE);
+    int from = b->spec.layers ? openat(b->layers[0], "u", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                              : openat(b->slot->skel, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int to = tree < 0 ? -1 : openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = from < 0 || to < 0 ? -1 : ab_copy_tree(from, to);
     int saved = errno;
-    sys_close(&tree);
+    sys_close(&from);
+    sys_close(&to);
+    if (rc < 0)
+        sys_close(&tree);
+    errno = saved;
+    return tree;
+}
+
+static int attach_usr(const struct zygote *z, const struct box *b, int root)
+{
+    char path[AB_STORE_PATH];
+    snprintf(path, sizeof path, "s%d", (int)(b->slot - z->slots));
+    int usr = overlay(z, b, path, "v", "x");
+    int at = sys_open_dir(root, "usr");
+    int rc = usr < 0 || at < 0 || sys_attach(usr, at) < 0 ? -1 : 0;
+    int saved = errno;
+    sys_close(&usr);
+    sys_close(&at);
     errno = saved;
     return rc;
 }
 
-static int attach_image(struct zygote *z, struct box *b)
+static int put_together(struct zygote *z, struct box *b, int image, uint32_t uid)
 {
-    int tree = ab_host_open_image(z, b->spec.image);
-    int rc = tree < 0 || (z->root && ab_host_idmap(tree, b->slot->userns) < 0) ? -1 : attach(tree, "/old/image");
-    int saved = errno;
-    sys_close(&tree);
-    errno = saved;
-    return rc;
-}
-
-static int build(struct zygote *z, struct box *b, bool host, uint32_t uid)
-{
-    ab_at("make the file system of limited size");
-    if (ab_tree_upper(b, uid) < 0 || attach(b->upper, "/old/up") < 0)
-        return -1;
-    if (!host && attach_image(z, b) < 0)
-        return -1;
+    char path[AB_STORE_PATH];
+    snprintf(path, sizeof path, image < 0 ? "k%d" : "i", (int)(b->slot - z->slots));
     ab_at("overlay the image");
-    if (attach_overlay(z, host ? "/old/skel" : "/old/image", "/old/up/u", "/old/up/w", "/mnt") < 0)
+    if (image >= 0 && ab_store_attach(image, "/i") < 0)
         return -1;
-    if (host && ab_at("overlay the host's /usr") &&
-        attach_overlay(z, "/old/usr", "/old/up/v", "/old/up/x", "/mnt/usr") < 0)
-        return -1;
-    ab_at("clone the file tree");
-    b->tree = open_tree(AT_FDCWD, "/mnt", CLONE | AT_RECURSIVE);
-    b->files = open_tree(AT_FDCWD, "/mnt", CLONE | AT_RECURSIVE);
-    if (z->root)
-        b->dev = open_tree(AT_FDCWD, "/old/dev", CLONE);
-    /* The mount behind this descriptor is about to end; its file system stays with the overlay. */
-    int upper = open_tree(AT_FDCWD, "/old/up", CLONE);
-    sys_close(&b->upper);
-    b->upper = upper;
-    if (b->tree < 0 || b->files < 0 || b->upper < 0 || (z->root && b->dev < 0))
-        return -1;
-    return !host && ab_at("complete the image") ? ab_tree_complete(b->tree, uid) : 0;
+    int root = image < 0 && (z->facts & AB_WIRE_NO_XATTR) ? copied_root(b) : overlay(z, b, path, "u", "w");
+    int rc = root < 0 ? -1 : ab_store_attach(root, "/m");
+    if (rc == 0 && image < 0 && ab_at("overlay the host's /usr"))
+        rc = attach_usr(z, b, root);
+    if (rc == 0 && image >= 0 && ab_at("complete the image"))
+        rc = ab_tree_complete(root, uid, b->unmapped);
+    if (rc == 0 && ab_at("clone the file tree")) {
+        b->tree = open_tree(root, "", CLONE | AT_EMPTY_PATH | AT_RECURSIVE);
+        b->files = open_tree(root, "", CLONE | AT_EMPTY_PATH | AT_RECURSIVE);
+        if (z->root)
+            b->dev = open_tree(b->slot->dev, "", CLONE | AT_EMPTY_PATH);
+        rc = b->tree < 0 || b->files < 0 || (z->root && b->dev < 0) ? -1 : 0;
+    }
+    int saved = errno;
+    umount2("/m", MNT_DETACH);
+    umount2("/i", MNT_DETACH);
+    sys_close(&root);
+    errno = saved;
+    return rc;
 }
 
 int ab_tree_build_old(struct zygote *z, struct box *b)
 {
-    bool host = b->spec.flags & AB_WIRE_HOST_IMAGE;
-    if (b->spec.layers > 0 && ab_at("stack layers: that needs Linux 6.15")) {
-        errno = EOPNOTSUPP;
+    uint32_t uid = ab_host_uid(z, b->slot, 0);
+    int image = -1;
+    ab_store_sweep(z);
+    if (!(b->spec.flags & AB_WIRE_HOST_IMAGE) && (image = ab_tree_image(z, b)) < 0)
         return -1;
+    int rc = ab_store_enter(z);
+    if (rc == 0 && ab_at("make the file system of limited size")) {
+        b->upper_number = ab_tree_upper(b, uid) < 0 ? -1 : ab_store_add(b->upper);
+        rc = b->upper_number < 0 ? -1 : put_together(z, b, image, uid);
+        if (ab_store_leave(z) < 0)
+            rc = -1;
     }
-    int rc = build(z, b, host, ab_host_uid(z, b->slot, 0));
     int saved = errno;
-    umount2("/mnt", MNT_DETACH);
-    umount2("/old/up", MNT_DETACH);
-    if (!host)
-        umount2("/old/image", MNT_DETACH);
+    sys_close(&image);
     errno = saved;
     return rc;
 }

@@ -469,14 +469,6 @@ static int l_is_open(lua_State *L)
     return 1;
 }
 
-/* Sandbox:can_freeze(): whether this kernel can stack layers. */
-static int l_can_freeze(lua_State *L)
-{
-    const struct abl_sandbox *s = abl_check_sandbox(L, 1);
-    lua_pushboolean(L, s->sb && s->sb->can_freeze);
-    return 1;
-}
-
 /* Sandbox:user_count(): how many user ids there are inside. */
 static int l_user_count(lua_State *L)
 {
@@ -511,7 +503,6 @@ int luaopen_agentbox_sys_sandbox(lua_State *L)
         {"pid", l_pid},
         {"is_open", l_is_open},
         {"user_count", l_user_count},
-        {"can_freeze", l_can_freeze},
         {"kill_all", l_kill_all},
         {"wire", l_wire},
         {"is_wired", l_is_wired},

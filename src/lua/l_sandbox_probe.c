@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "lua/l_sandbox.h"
+#include "sandbox/zygote.h"
 
 static void set_flag(lua_State *L, const char *key, bool value)
 {
@@ -16,7 +17,20 @@ static void set_text(lua_State *L, const char *key, const char *value)
     lua_setfield(L, -2, key);
 }
 
-/* probe(): { kernel, root, cgroup = { level, memory, pids, cpu, kill, why } }. Costs
+/* Which fallbacks the zygote took; all false before the first sandbox. */
+static void push_ways(lua_State *L)
+{
+    uint32_t facts = ab_zygote_facts();
+    lua_createtable(L, 0, 4);
+    set_flag(L, "attached_trees", facts & AB_WIRE_OLD_MOUNTS);
+    set_flag(L, "usr_unmapped", facts & AB_WIRE_USR_UNMAPPED);
+    set_flag(L, "skeleton_per_range", facts & AB_WIRE_SKEL_COPIED);
+    set_flag(L, "copied_root", facts & AB_WIRE_NO_XATTR);
+    lua_setfield(L, -2, "ways");
+}
+
+/* probe(): { kernel, root, cgroup = { level, memory, pids, cpu, kill, why },
+ * ways = { attached_trees, usr_unmapped, skeleton_per_range, copied_root } }. Costs
  * nothing to find; whether a sandbox works is told by making one. */
 static int l_probe(lua_State *L)
 {
@@ -35,6 +49,7 @@ static int l_probe(lua_State *L)
     if (info->why[0])
         set_text(L, "why", info->why);
     lua_setfield(L, -2, "cgroup");
+    push_ways(L);
     return 1;
 }
 

@@ -173,7 +173,7 @@ static int take_born(struct ab_sandbox *sb, const uint8_t *buf, size_t len, cons
     sb->userns = nfds > 4 ? fds[4] : -1;
     sb->pid = m.pid;
     sb->slot = m.slot;
-    sb->can_freeze = !m.no_layers;
+    ab_zygote_note_facts(m.facts);
     sb->ids = (struct ab_ids){m.uid_first, m.uid_rest, m.uid_count};
     return 1;
 }

@@ -61,7 +61,6 @@ struct ab_sandbox {
     struct ab_cgroup cgroup;
     struct ab_limits limits;
     bool host_image;
-    bool can_freeze;
     struct ab_layer *layer; /* owns a reference, or NULL */
     bool purging;
     unsigned number;        /* counts the sandboxes of this engine from 1 */

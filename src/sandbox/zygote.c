@@ -22,6 +22,7 @@ extern const uint8_t ab_init_program[], ab_init_program_end[];
 static int zygote_sock = -1;
 static pid_t zygote_pid;
 static bool was_set_up;
+static uint32_t known_facts;
 
 /* In the child: everything here must be safe after fork in a program with threads. The program is
  * copied here and not in the parent, who goes on meanwhile. */
@@ -70,6 +71,16 @@ int ab_zygote_start(struct ab_err *err)
     zygote_pid = pid;
     was_set_up = false;
     return 0;
+}
+
+void ab_zygote_note_facts(uint32_t facts)
+{
+    known_facts = facts;
+}
+
+uint32_t ab_zygote_facts(void)
+{
+    return known_facts;
 }
 
 int ab_zygote_socket(void)

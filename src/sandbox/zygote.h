@@ -22,6 +22,10 @@ int ab_zygote_socket(void);
 int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfds,
                       struct ab_err *err) AB_MUST_CHECK;
 
+/* enum ab_wire_fact of base/wire.h, as the last sandbox that was born told them; 0 before. */
+void ab_zygote_note_facts(uint32_t facts);
+uint32_t ab_zygote_facts(void);
+
 /* Ends it and waits: for programs that load the engine as a library, and for tests. */
 void ab_zygote_stop(void);
 

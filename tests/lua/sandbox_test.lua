@@ -191,7 +191,6 @@ function M.test_the_disk_has_a_size()
 end
 
 function M.test_freeze_and_stand_on_it()
-  if not sb.freeze then return end -- before Linux 6.15
   assert(sb:write("seed.txt", "seed"))
   sh "rm -f /etc/host.conf; mkdir -p /usr/local/new 2>/dev/null; (setsid sleep 1000 &)"
   local layer <close> = assert(sb:freeze())
