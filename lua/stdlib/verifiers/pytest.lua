@@ -156,13 +156,18 @@ local function collect(ev, call)
   return report
 end
 
+--- What must pass, and what an untouched sandbox has that would look like tampering.
 local function expectations(ev, call)
-  if ev.spec.expect then return expected.from_list(ev.spec.expect) end
-  local report, problem = ev:once("pytest " .. json.encode(call, { sorted = true }), function()
+  local report, problem = ev:once("pytest " .. json.encode({ call, ev.spec.protect or false }, { sorted = true }), function()
     return collect(ev, call)
   end)
+  local usual = {}
+  for _, kind in ipairs { "strange", "replaced" } do
+    for _, name in ipairs(report and report[kind] or {}) do usual[#usual + 1] = name end
+  end
+  if ev.spec.expect then return expected.from_list(ev.spec.expect), usual end
   if not report then return nil, problem end
-  return expected.from_report(report)
+  return expected.from_report(report), usual
 end
 
 --- Whether the run counts at all, before anybody looks at single tests.
@@ -172,6 +177,9 @@ local function trustworthy(ev, out, report, missing)
     return false, missing
   end
   if report.error then return false, report.error end
+  if #report.rewritten > 0 then
+    ev:suspect("rewritten while the tests ran: " .. table.concat(report.rewritten, ", "))
+  end
   if #report.strange == 0 then return true end
   ev:suspect("replaced while the tests ran: " .. table.concat(report.strange, ", "))
   return false, "the tested code replaced parts of the test runner"
@@ -182,6 +190,9 @@ local function judge(ev, out, report, missing, want)
   local trusted, why = trustworthy(ev, out, report, missing)
   if not trusted then return false, 0, why end
   local met, unmet = expected.check(want, report)
+  if unmet and #report.replaced > 0 then
+    ev:suspect("other code ran than the task's file has: " .. table.concat(report.replaced, ", "))
+  end
   local share = want.count > 0 and met / want.count or 0
   local code = ev.spec.success_exit_code
   if report.exit ~= code or out.exit_code ~= code then
@@ -207,10 +218,10 @@ function M.run(ev)
   local spec = ev.spec
   local call, line = M.call_of(spec)
   if not call then return command.run(ev) end
-  local want, problem = expectations(ev, call)
-  if not want then return nil, problem end
+  local want, usual = expectations(ev, call)
+  if not want then return nil, usual end
   local out, report, missing = run_pytest(ev.sandbox, ev, call, {
-    mode = "run", timeout_s = spec.timeout_s, test_files = {}, trusted = ev:trusted_files(),
+    mode = "run", timeout_s = spec.timeout_s, test_files = {}, trusted = ev:trusted_files(), usual = usual,
   })
   if not out then return nil, report end
   local facts = command.facts(out, line)

@@ -34,7 +34,7 @@ def run(cfg):
     before = contents(workspace, cfg["trusted"])
     codes, names, bound = set(), set(), {}
 
-    state = {"ids": [], "outcomes": {}, "errors": [], "items": {}, "strange": []}
+    state = {"ids": [], "outcomes": {}, "errors": [], "items": {}, "strange": [], "replaced": []}
     assertion = builtins.AssertionError
 
     def worst(have, new):
@@ -50,10 +50,10 @@ def run(cfg):
 
         def pytest_collection_finish(self, session):
             for item in session.items:
-                if item.nodeid.split("::")[0] in before:
+                if item.nodeid.split("::")[0] in before and ".py::" in item.nodeid:
                     function = genuine(item, codes, names)
                     if function is None:
-                        state["strange"].append("test " + item.nodeid)
+                        state["replaced"].append(item.nodeid)
                     else:
                         bound[item.nodeid] = (function, function.__code__)
                 state["ids"].append(item.nodeid)
@@ -64,7 +64,7 @@ def run(cfg):
         def pytest_runtest_teardown(self, item):
             function, code = bound.get(item.nodeid, (run, run.__code__))
             if function.__code__ is not code:
-                state["strange"].append("test " + item.nodeid)
+                state["replaced"].append(item.nodeid)
 
         def pytest_collectreport(self, report):
             if report.failed:
@@ -115,8 +115,11 @@ def run(cfg):
     code = pytest.main(args, plugins=plugins + [Recorder()])
     os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD", None)
     state["exit"] = int(code)
-    strange = changed(frozen) or state["strange"]
-    state["strange"] = [name for name in strange if name not in cfg["usual"]]
+    state["strange"] = changed(frozen) + state["strange"]
+    for kind in ("strange", "replaced"):
+        state[kind] = [name for name in state[kind] if name not in cfg["usual"]]
+    for test in state["replaced"]:
+        state["outcomes"][test] = ["replaced", None]
     state["rewritten"] = [f for f, source in contents(workspace, cfg["trusted"]).items() if before.get(f) != source]
     if cfg["mode"] == "collect":
         state["names"] = selected(names_of_failed(workspace, state["errors"], cfg["test_files"]), cfg["args"])
@@ -244,8 +247,8 @@ def changed(frozen):
         have = now.get(name)
         if isinstance(value, DESCRIPTORS) and (have is not value or code_in(have) is not code):
             out.append(name)
-    for name in now:
-        if name not in before and name.rpartition(".")[0] in classes:
+    for name, value in now.items():
+        if name not in before and name.rpartition(".")[0] in classes and hasattr(type(value), "__get__"):
             out.append(name)
     return out
 
