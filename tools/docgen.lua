@@ -6,6 +6,9 @@ local check = arg[1] == "--check"
 local MODULES = { "sandbox", "task", "rollout", "model", "tool", "agent", "prompt", "verify", "traj", "store", "export",
   "async", "http", "json", "yaml", "re", "fs", "path", "hash", "time", "rand", "log", "secret", "err", "test" }
 
+-- Files that hold methods of a module's classes; what else is in them is private.
+local PARTS = { sandbox = { "backends/_files", "backends/_process" } }
+
 local function read(path)
   local file = io.open(path)
   if not file then return nil end
@@ -129,6 +132,11 @@ local function api_page()
       local module = parse_module(text)
       out[#out + 1] = ("## ab.%s\n"):format(name)
       add_text(out, module.intro)
+      for _, part in ipairs(PARTS[name] or {}) do
+        for _, item in ipairs(parse_module(assert(read(("lua/stdlib/%s.lua"):format(part)))).items) do
+          if item.kind == "class" or item.class then module.items[#module.items + 1] = item end
+        end
+      end
       for _, item in ipairs(module.items) do
         if item.kind == "class" then add_class(out, item)
         elseif item.prefix == "M" or item.class then

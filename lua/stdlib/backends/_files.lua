@@ -55,6 +55,7 @@ local function compare(a, b)
   return (a.name or a.path) < (b.name or b.path)
 end
 
+---@class agentbox.Sandbox
 local Files = {}
 
 ---Reads a regular file: bytes. `truncate` gives its head when it is longer than max_bytes (64 MiB when nothing is said).
@@ -107,6 +108,7 @@ function Files:append(path, bytes, opts)
   return self:write(path, bytes, with)
 end
 
+---What a path is; with `follow = false` of a link itself.
 ---@param path string
 ---@param opts? { user?: string|integer, follow?: boolean }
 ---@return { type: string, size: integer, mode: integer, uid: integer, gid: integer, mtime: number, ino: integer, target?: string }? stat
@@ -138,6 +140,7 @@ function Files:list(path, opts)
   return entries
 end
 
+---Removes a file, a link, an empty folder, or with `recursive` a folder and what is in it.
 ---@async
 ---@param path string
 ---@param opts? { recursive?: boolean }
@@ -158,6 +161,7 @@ function Files:mkdir(path, opts)
   return self._raw:mkdir(M.path(self, path), { mode = opts.mode })
 end
 
+---Renames within the sandbox; what is at the new name is replaced.
 ---@param from string
 ---@param to string
 ---@return true? ok
@@ -166,6 +170,8 @@ function Files:rename(from, to)
   return self._raw:rename(M.path(self, from), M.path(self, to))
 end
 
+---Copies the tree below a path to another sandbox, on a thread. Links stay links; owners and modes are kept; FIFOs,
+---sockets and devices are left out and counted.
 ---@async
 ---@param path string
 ---@param to agentbox.Sandbox

@@ -90,6 +90,7 @@ function M.streamed(sb, command, raw_opts, on_output)
   return outcome
 end
 
+---A command that runs beside the caller, from `sandbox:spawn`.
 ---@class agentbox.Process
 local Process = {}
 Process.__index = Process
@@ -118,6 +119,7 @@ function Process:write(bytes)
   return ok, own(problem)
 end
 
+---Ends its stdin.
 function Process:close_stdin()
   self._raw:close_stdin()
 end
@@ -219,6 +221,7 @@ function Process:kill()
   self._raw:kill()
 end
 
+---Whether its main process is alive.
 ---@return boolean
 function Process:running()
   return self._raw:running()
