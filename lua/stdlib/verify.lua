@@ -18,6 +18,8 @@ local TYPES = { pytest = "pytest", test = "pytest", command = "command", shell =
 
 --- For one verifier, beside what its commands are allowed.
 local LIMITS = { timeout_s = 600, cpu_s = 60, memory_mb = 512 }
+--- Over a long command of the task's own: for making sandboxes and collecting tests.
+local MARGIN_S = 300
 
 -- ---------------------------------------------------------------- finding
 
@@ -165,7 +167,7 @@ local function call(fn, limits, opts, rec)
   end
   local ok, value, text, facts = guard.call(body, {
     cpu_s = limits.cpu_s or LIMITS.cpu_s, memory_bytes = (limits.memory_mb or LIMITS.memory_mb) << 20,
-  }, limits.timeout_s or LIMITS.timeout_s)
+  }, limits.timeout_s or math.max(LIMITS.timeout_s, opts.spec.timeout_s + MARGIN_S))
   if ok == nil then
     local defect = value
     return nil, err.new("verifier", "the verifier failed: " .. defect.msg, { traceback = defect.traceback })

@@ -8,8 +8,10 @@
 ---
 --- A sandbox that can't be made raises its error, which ends the verification as a failure of the infrastructure; one
 --- of class `policy` when the agent left a tree that can't be copied, which counts as the work's failure.
+local async = require "agentbox.async"
 local command_line = require "agentbox.verify.command_line"
 local err = require "agentbox.err"
+local glob = require "agentbox.glob"
 local json = require "agentbox.json"
 local protect = require "agentbox.verify.protect"
 local schema = require "agentbox.schema"
@@ -45,7 +47,8 @@ function Evidence:__index(key)
 end
 
 --- Results that do not depend on the agent, by task, for the life of the process.
-local known = {}
+local known, known_count = {}, 0
+local MAX_KNOWN = 1024
 
 ---@param opts table
 ---@return agentbox.Evidence
@@ -83,7 +86,9 @@ function Evidence:once(name, fn)
   local key = table.concat({ self.task.hash, self._stage.spec.image or "", self._stage.spec.backend or "", name }, "\0")
   local entry = known[key]
   if not entry then
-    entry = { lock = require("agentbox.async").semaphore(1) }
+    if known_count >= MAX_KNOWN then known, known_count = {}, 0 end
+    known_count = known_count + 1
+    entry = { lock = async.semaphore(1) }
     known[key] = entry
   end
   local held <close> = entry.lock:acquire() -- luacheck: ignore
@@ -98,7 +103,7 @@ end
 --- The names of the files that are the task's own word on what passes: shipped and hidden ones that match its globs.
 ---@return string[]
 function Evidence:trusted_files()
-  local matches = require("agentbox.glob").compile(protect.globs(self.task))
+  local matches = glob.compile(protect.globs(self.task))
   local names = {}
   for name in pairs(self.task.files) do names[name] = matches(name) or nil end
   for name in pairs(self.task.hidden) do names[name] = true end
