@@ -20,8 +20,12 @@ $(suites):
 fuzz:
 	PRESET=fuzz tests/run fuzz
 
-asan tsan:
-	PRESET=$@ tests/run unit lua cli faults fuzz
+asan:
+	PRESET=asan tests/run unit lua cli faults fuzz
+
+# The unit tests are where threads meet. Lua's own loops get their signals too late under ThreadSanitizer.
+tsan:
+	PRESET=tsan tests/run unit
 
 soak:
 	AGENTBOX_SOAK=1 tests/run soak

@@ -4,8 +4,8 @@
 
 #include "rt/op.h"
 
-/* Starts an operation that is done when the signal arrives; op->err when it cannot be
- * caught. Does not keep the loop alive by itself. Caller owns the returned reference. */
+/* Starts an operation that is done when the signal arrives; it keeps the
+ * loop alive until then. Caller owns the returned reference. */
 struct ab_op *ab_signal_start(struct ab_loop *loop, int signum);
 
 /* Is somebody waiting for it with ab_signal_start? */
