@@ -28,7 +28,7 @@ tsan:
 	PRESET=tsan tests/run unit
 
 soak:
-	AGENTBOX_SOAK=1 tests/run soak
+	AGENTBOX_SOAK=1 tests/run soak faults
 
 bench: all
 	@cmake --build --preset release --target bench-spawn

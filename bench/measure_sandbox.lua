@@ -16,12 +16,13 @@ local function time_us(count, fn)
   return samples
 end
 
-local function create()
-  return assert(ab.sandbox.create { image = "host", network = "none", limits = LIMITS })
+---@param unlimited? boolean
+local function create(unlimited)
+  return assert(ab.sandbox.create { image = "host", network = "none", limits = not unlimited and LIMITS or nil })
 end
 
-local function create_true_destroy()
-  local sb = create()
+local function create_true_destroy(unlimited)
+  local sb = create(unlimited)
   assert(sb:exec { "true" }.exit_code == 0)
   sb:close()
 end
@@ -41,12 +42,18 @@ local function interleave(rounds, contenders)
 end
 
 local function cold(rounds, has)
-  local contenders = { { "ours", function() return time_us(40, create_true_destroy) end } }
+  local contenders = {
+    { "ours", function() return time_us(40, function() create_true_destroy() end) end },
+    { "unlimited", function() return time_us(40, function() create_true_destroy(true) end) end },
+  }
   if has.bwrap then contenders[#contenders + 1] = { "bwrap", function() return peer.time("wait", 40, peer.BWRAP) end } end
   if has.docker then contenders[#contenders + 1] = { "docker run", function() return peer.time("wait", 3, peer.DOCKER_RUN) end } end
   local m = interleave(rounds, contenders)
   if m["docker run"] then report.faster("create + true + destroy (T1)", m.ours, "docker run", m["docker run"], 60, 100) end
-  if m.bwrap then report.faster("create + true + destroy (T2)", m.ours, "bwrap", m.bwrap, 1.4, 2.2) end
+  if m.bwrap then
+    report.faster("create + true + destroy (T2)", m.ours, "bwrap", m.bwrap, 1.4, 2.2)
+    report.faster("the same without limits, as bwrap has none", m.unlimited, "bwrap", m.bwrap)
+  end
 end
 
 local function commands(rounds, has)
@@ -106,7 +113,7 @@ end
 local function throughput(rounds, has)
   local ours, bwrap, docker = {}, {}, {}
   for _ = 1, rounds do
-    ours[#ours + 1] = each(400, 16, create_true_destroy)
+    ours[#ours + 1] = each(400, 16, function() create_true_destroy() end)
     if has.bwrap then bwrap[#bwrap + 1] = peer.rate(peer.BWRAP, 4, 400, clock) end
     if has.docker then docker[#docker + 1] = peer.rate(peer.DOCKER_RUN, 4, 16, clock) end
   end
