@@ -45,7 +45,6 @@ enum ab_wire_create_flag {
     AB_WIRE_NET_FULL = 1 << 1,   /* a namespace to be wired to the outside by the engine */
     AB_WIRE_CGROUP2 = 1 << 2,    /* a cgroup2 directory is among the descriptors */
     AB_WIRE_RLIMITS = 1 << 3,    /* no memory or pids controller: resource limits instead */
-    AB_WIRE_MANY_USERS = 1 << 4, /* needs more than one user id inside */
 };
 
 struct ab_wire_setup {

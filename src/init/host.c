@@ -40,6 +40,20 @@ static bool all_ids_mapped(void)
     return all;
 }
 
+/* Half of the several ids may have been mapped before the other half was refused. */
+static int map_if_empty(const char *path, const char *map)
+{
+    char text[8];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
+    sys_close(&fd);
+    if (n != 0)
+        return n < 0 ? -1 : 0;
+    if (strstr(path, "gid_map") && sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
+        return -1;
+    return sys_write_file(AT_FDCWD, path, map);
+}
+
 /* An ordinary user becomes root of a namespace that holds only himself. */
 static int enter_own_userns(struct zygote *z)
 {
@@ -49,15 +63,25 @@ static int enter_own_userns(struct zygote *z)
     z->uid_first = uid;
     z->uid_rest = 0;
     z->uid_count = 1;
-    if (ab_at("make a user namespace") && unshare(CLONE_NEWUSER) < 0)
+    struct ab_ranges ranges;
+    bool several = ab_ranges_ask(&ranges) > 0;
+    int rc = ab_at("make a user namespace") ? unshare(CLONE_NEWUSER) : -1;
+    int saved = errno;
+    if (several && ab_ranges_wait(&ranges, rc == 0) == 0) {
+        z->uid_rest = ranges.first;
+        z->uid_count = ranges.count + 1;
+        z->self_userns = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
+        return 0;
+    }
+    errno = saved;
+    if (rc < 0)
         return -1;
-    if (ab_at("map our own user id") && sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
-        return -1;
+    ab_at("map our own user id");
     snprintf(map, sizeof map, "0 %u 1", uid);
-    if (sys_write_file(AT_FDCWD, "/proc/self/uid_map", map) < 0)
+    if (map_if_empty("/proc/self/uid_map", map) < 0)
         return -1;
     snprintf(map, sizeof map, "0 %u 1", gid);
-    if (sys_write_file(AT_FDCWD, "/proc/self/gid_map", map) < 0)
+    if (map_if_empty("/proc/self/gid_map", map) < 0)
         return -1;
     z->self_userns = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
     return 0;
@@ -412,7 +436,11 @@ int ab_host_map_ids(struct zygote *z, pid_t pid, const struct slot *s)
     char path[32], map[64];
     uint32_t first = ab_host_uid(z, s, 0);
     uint32_t count = z->root ? AB_UID_RANGE : z->uid_count;
-    snprintf(map, sizeof map, "0 %u %u", first, count);
+    /* Each line must lie within one line of our own map. */
+    if (z->root || count == 1)
+        snprintf(map, sizeof map, "0 %u %u", first, count);
+    else
+        snprintf(map, sizeof map, "0 0 1\n1 1 %u", count - 1);
     snprintf(path, sizeof path, "%d/uid_map", pid);
     if (ab_at("map the user ids") && sys_write_file(z->proc, path, map) < 0)
         return -1;

@@ -11,6 +11,7 @@
  *
  *     main.c      socket to the engine, event loop, death of the engine
  *     host.c      once: user namespace, private mounts, uid ranges, network pool
+ *     ranges.c    once: several users for an ordinary user
  *     skeleton.c  once: the generated root file system of image "host"
  *     tree.c      per sandbox: quota, overlays, the tree for the child and the one for the engine
  *     tree_old.c  the same before Linux 6.15, in the namespace of store.c, with copy.c in places
@@ -97,6 +98,15 @@ int ab_host_mapped_clone(int tree, int userns);
 int ab_host_idmap(int tree, int userns);
 int ab_host_new_skeleton(struct zygote *z);
 int ab_host_new_dev(uint32_t uid); /* root only: device nodes, read-only */
+
+/* ranges.c: ask, enter the user namespace, wait; 0 when its ids are mapped. */
+struct ab_ranges {
+    pid_t pid;
+    int go;
+    uint32_t first, count;
+};
+pid_t ab_ranges_ask(struct ab_ranges *r);
+int ab_ranges_wait(struct ab_ranges *r, bool entered);
 
 /* skeleton.c: fills an empty tree from the host's /etc; runs in the host's mount namespace. */
 int ab_skeleton_fill(int tree, const char *nameserver);
