@@ -8,7 +8,7 @@
 #include "lua/traceback.h"
 #include "rt/timer.h"
 
-#define FIBER_TYPE  "agentbox.fiber"
+#define FIBER_TYPE "agentbox.fiber"
 
 enum { GRACE_MS = 5000 };
 

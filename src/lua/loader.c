@@ -51,6 +51,8 @@ static void push_chunk_name(lua_State *L, const char *module)
 
 static void load_embedded(lua_State *L, const struct ab_embed *e)
 {
+    if (!e)
+        AB_BUG("a module of the library is missing");
     push_chunk_name(L, e->module);
     if (luaL_loadbufferx(L, e->text, e->size, lua_tostring(L, -1), "t") != LUA_OK)
         lua_error(L);
@@ -309,6 +311,8 @@ static void complete_record(lua_State *L, const char *name)
     lua_setfield(L, -2, "name");
     if (lua_getfield(L, -1, "sha256") == LUA_TNIL) {
         const struct ab_embed *e = find_embedded(name);
+        if (!e)
+            AB_BUG("no hash for %s", name);
         char hash[AB_SHA256_HEX];
         struct ab_err err;
         if (ab_sha256(e->text, e->size, hash, &err) < 0)

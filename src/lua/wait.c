@@ -1,5 +1,5 @@
-/* wait.c - how a binding waits: an anchor owns the operation, the fiber yields, the continuation
- * pushes the results inside the fiber. */
+/* wait.c - how a binding waits: an anchor owns the operation, the fiber yields, the
+ * continuation pushes the results inside the fiber. */
 #include "lua/fiber.h"
 #include "lua/slice.h"
 

@@ -255,16 +255,17 @@ static void test_a_handler_that_loops_for_ever_is_stopped(void **state)
 {
     char trace[256];
     (void)state;
-    run_cancelled("local fiber = require 'agentbox.sys.fiber'\n"
-                  "trace = ''\n"
-                  "local outer <close> = setmetatable({}, {__close = function()\n"
-                  "  trace = trace .. ' outer'\n"
-                  "  while true do pcall(function() while true do os.time() end end) end\n"
-                  "end})\n"
-                  "local inner <close> = setmetatable({}, {__close = function()\n"
-                  "  trace = trace .. ' inner' while true do os.time() end end})\n"
-                  "fiber.sleep(1000)\n",
-                  trace, sizeof trace);
+    run_cancelled(
+        "local fiber = require 'agentbox.sys.fiber'\n"
+        "trace = ''\n"
+        "local outer <close> = setmetatable({}, {__close = function()\n"
+        "  trace = trace .. ' outer'\n"
+        "  while true do pcall(function() while true do os.time() end end) end\n"
+        "end})\n"
+        "local inner <close> = setmetatable({}, {__close = function()\n"
+        "  trace = trace .. ' inner' while true do os.time() end end})\n"
+        "fiber.sleep(1000)\n",
+        trace, sizeof trace);
     assert_string_equal(trace, " inner outer");
 }
 
