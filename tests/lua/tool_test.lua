@@ -163,6 +163,15 @@ function M.test_three_ways_to_fail_are_kept_apart()
   lu.assertNil(results[5], "nothing runs after the sandbox died")
 end
 
+function M.test_a_table_that_is_no_json_is_a_tool_error()
+  local cyclic = {}
+  cyclic.self = cyclic
+  for _, value in ipairs { cyclic, { f = print } } do
+    local result = run({ define { run = function() return value end } }, { call "t" })[1]
+    lu.assertEquals(result.text, "ERROR: t failed: the tool returned a table, not text")
+  end
+end
+
 function M.test_a_raised_infrastructure_error_is_one()
   local result = run({ define { run = function() error(err.new("sandbox", "gone")) end } }, { call "t" })[1]
   lu.assertEquals(result.infra.code, "sandbox")

@@ -23,6 +23,15 @@ local function use(name, args)
   return result.text, result
 end
 
+--- A user of this machine that no sandbox knows, or a word that is nowhere.
+local function sandbox_free_name()
+  for line in io.lines "/etc/passwd" do
+    local name = line:match "^([^:]+)"
+    if name == "messagebus" or name == "_apt" or name == "sshd" then return name .. ":x:" end
+  end
+  return "no such user anywhere"
+end
+
 local function sh(command)
   local out = assert(sb:exec(command, { cwd = "/workspace" }))
   lu.assertEquals(out.exit_code, 0, out.stderr)
@@ -63,6 +72,23 @@ function M.test_read_file_is_cut_at_code_points()
   local text = use("read_file", { path = "big" })
   lu.assertEquals(text:sub(-25), "\n\n...[truncated 10 chars]")
   lu.assertEquals(utf8.len(text), 200000 + #"\n\n...[truncated 10 chars]")
+end
+
+--- Whatever an agent makes of its workspace, a file tool answers: no hang, no way out, no failure of the infrastructure.
+function M.test_hostile_paths()
+  sh [[ln -s loop loop; ln -s /proc/self/mem mem; ln -s /dev/zero zero; mkfifo fifo; ln -s /proc/1/environ env; mkdir d
+    python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('sock')"; ln -s /etc/passwd passwd]]
+  for _, path in ipairs { "loop", "loop/x", "mem", "zero", "fifo", "env", "d", "sock", "fifo/x", ("n"):rep(300), ("d/"):rep(3000) .. "x" } do
+    for name, args in pairs { read_file = {}, edit_file = { old_string = "a", new_string = "b" } } do
+      args.path = path
+      lu.assertStrContains(use(name, args), "ERROR: " .. name .. " failed: ")
+    end
+    use("list_files", { path = path, recursive = true })
+  end
+  for _, path in ipairs { "loop", "fifo", "d", "sock", "fifo/x", ("n"):rep(300) } do
+    lu.assertStrContains(use("write_file", { path = path, content = "x" }), "ERROR: write_file failed: ")
+  end
+  lu.assertNotStrContains(use("read_file", { path = "passwd" }), sandbox_free_name())
 end
 
 function M.test_write_file()

@@ -20,7 +20,6 @@ function M.problem(problem, path, what)
   if err.infra(problem) then return problem end
   if problem.code == "notfound" then return ("%s not found: %s"):format(what, path) end
   if problem.code == "denied" then return ("permission denied: %s"):format(path) end
-  if problem.code == "toobig" then return ("%s is too large"):format(M.quote(path)) end
   return problem.msg
 end
 

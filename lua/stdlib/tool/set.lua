@@ -173,7 +173,9 @@ local function as_text(value)
   local kind = type(value)
   if kind == "string" then return value end
   if kind == "number" or kind == "boolean" then return tostring(value) end
-  if kind == "table" and not err.is(value) then return json.encode(value) end
+  if kind ~= "table" or err.is(value) then return nil end
+  local ok, encoded = pcall(json.encode, value) -- a cycle or a function inside is the tool's mistake, not the agent's
+  return ok and encoded or nil
 end
 
 --- What run returned: text and facts, or nil and a reason.
