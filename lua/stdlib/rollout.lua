@@ -101,7 +101,7 @@ function Rollout:_boot()
   end
   self.sandbox_kind = self.sandbox.kind
   self.ctx = self:_new_ctx()
-  self.performance = performance.new(plan.agent, self.ctx)
+  self.performance = performance.new(plan.agent, self.ctx, plan.agent_limits)
 end
 
 -- ---------------------------------------------------------------- after the agent
@@ -136,8 +136,8 @@ function Rollout:_verify()
   self.stop = stop_of_verify(problem)
 end
 
---- From the agent's stop to a verdict, as far as the infrastructure lets us. No process of the agent lives on while its
---- work is judged.
+--- From the agent's stop to a verdict, as far as the infrastructure lets us. No process of the agent lives on while
+--- its work is judged.
 function Rollout:_judge()
   if not outcome.verifiable(self.stop) then return end
   self:_close_tools()
@@ -155,8 +155,6 @@ end
 -- ---------------------------------------------------------------- the end
 
 function Rollout:_release()
-  if self.performance then self.performance:close() end
-  self:_close_tools()
   if self.remains then self.remains:close() end
   if self.sandbox then self.sandbox:close() end
   if self.stage then self.stage:close() end
@@ -166,6 +164,8 @@ end
 
 --- Ends the rollout as a trajectory. What is not known by now stays out.
 function Rollout:_conclude()
+  if self.performance then self.performance:close() end
+  self:_close_tools()
   self.traj = self.rec:finish(result.of(self))
   self:_release()
   if self.opts.on_end then self.opts.on_end(self.traj) end

@@ -167,6 +167,7 @@ local function call(fn, limits, opts, rec)
   end
   local ok, value, text, facts = guard.call(body, {
     cpu_s = limits.cpu_s or LIMITS.cpu_s, memory_bytes = (limits.memory_mb or LIMITS.memory_mb) << 20,
+    blame = fn,
   }, limits.timeout_s or math.max(LIMITS.timeout_s, opts.spec.timeout_s + MARGIN_S))
   if ok == nil then
     local defect = value

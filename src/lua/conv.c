@@ -26,7 +26,7 @@ void abl_conv_register(lua_State *L)
 static void push_where(lua_State *L)
 {
     lua_Debug ar;
-    for (int level = 1; level < MAX_LEVELS && lua_getstack(L, level, &ar); level++) {
+    for (int level = 0; level < MAX_LEVELS && lua_getstack(L, level, &ar); level++) {
         lua_getinfo(L, "Sl", &ar);
         if (ar.currentline <= 0 || strncmp(ar.source, "@agentbox/", 10) == 0)
             continue;

@@ -103,7 +103,9 @@ local function run_calls(ctx, calls, on_tool_call)
   local results, rest, places = {}, {}, {}
   for i, call in ipairs(calls) do
     local text = on_tool_call(ctx, call)
-    if text then
+    if text ~= nil and type(text) ~= "string" then
+      error("agent.tool_loop: on_tool_call must return a text or nil, not a " .. type(text), 0)
+    elseif text then
       results[i] = { name = call["function"].name, call_id = call.id, text = text, is_error = false, facts = {} }
     else
       rest[#rest + 1], places[#rest + 1] = call, i

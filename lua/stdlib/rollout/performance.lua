@@ -1,9 +1,10 @@
 --- rollout/performance.lua: one agent at work, in a fiber of its own, some turns at a time.
 ---
---- The agent pauses at the top of each turn and goes on when somebody asks for turns; it ends with a stop. Whatever it does,
---- it ends: its fiber has the episode's deadline.
+--- The agent pauses at the top of each turn and goes on when somebody asks for turns; it ends with a stop. Whatever
+--- it does, it ends: its fiber has the episode's deadline, a budget of CPU time and a ceiling on Lua memory.
 local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
+local guard = require "agentbox.tool.guard"
 local outcome = require "agentbox.outcome"
 
 local M = {}
@@ -32,14 +33,30 @@ local function traced(problem)
   return err.new("defect", tostring(problem), { traceback = debug.traceback(tostring(problem), 2) })
 end
 
+local function defect(self, problem)
+  local place = problem.where and (" (%s)"):format(problem.where) or ""
+  self.ctx.rec:event("error", problem.traceback or tostring(problem.msg) .. place)
+  return outcome.stop("tool_error", { class = "engine", msg = "the agent failed: " .. tostring(problem.msg) })
+end
+
 --- What an agent's return or raise means.
 local function stop_of(self, ok, reason, detail)
   if ok then return outcome.stop(type(reason) == "string" and reason or "final_answer", detail) end
   if err.infra(reason) then
     return outcome.stop(err.class(reason) == "sandbox" and "sandbox_error" or "tool_error", reason)
   end
-  self.ctx.log.warn(reason.traceback or tostring(reason))
-  return outcome.stop("tool_error", { class = "engine", msg = "the agent failed: " .. tostring(reason.msg) })
+  if not err.is(reason) or reason.code == "nomem" or reason.code == "limit" then reason = guard.classify(reason, self.limits, self.agent) end
+  return defect(self, reason)
+end
+
+--- What stopped an agent that neither returned nor raised.
+local function stop_of_fiber(self)
+  local _, problem = self.fiber:join()
+  if err.is(problem) and problem.code == "timeout" then
+    return outcome.stop("wall_timeout", "the episode's time was over")
+  end
+  if err.is(problem) and problem.code == "cancelled" then return nil end
+  return defect(self, guard.classify(problem, self.limits, self.agent))
 end
 
 local at_end = { __close = function(self)
@@ -56,9 +73,12 @@ end
 --- An agent that has not begun.
 ---@param agent function
 ---@param ctx agentbox.Ctx
+---@param limits agentbox.GuardLimits
 ---@return agentbox.Performance
-function M.new(agent, ctx)
-  local self = setmetatable({ agent = agent, ctx = ctx, allowance = 0, paused = false, ended = false }, Performance)
+function M.new(agent, ctx, limits)
+  local self = setmetatable({
+    agent = agent, ctx = ctx, limits = limits, allowance = 0, paused = false, ended = false,
+  }, Performance)
   ctx.pause = function() self:pause() end
   return self
 end
@@ -71,6 +91,7 @@ function Performance:advance(turns)
   self.waiter = fiber.current()
   if not self.fiber then
     self.fiber = fiber.spawn(body, self)
+    self.fiber:limit(self.limits)
     self.fiber:set_deadline(self.ctx.budget.deadline + GRACE_S)
   elseif self.paused then
     self.paused = false
@@ -78,9 +99,7 @@ function Performance:advance(turns)
   end
   while not self.ended and not self.paused do fiber.park() end
   self.waiter = nil
-  if self.ended and not self.stop then
-    self.stop = outcome.stop("wall_timeout", "the episode's time was over")
-  end
+  if self.ended and not self.stop then self.stop = stop_of_fiber(self) end
 end
 
 --- Ends the agent wherever it is. May be called twice.

@@ -1,7 +1,7 @@
 --- rollout/plan.lua: everything about a rollout that can be known, and be wrong, before a sandbox exists.
 ---
---- What the caller says wins over the task, the task over the defaults here. A mistake comes back as an error that names it;
---- nothing was started.
+--- What the caller says wins over the task, the task over the defaults here. A mistake comes back as an error that
+--- names it; nothing was started.
 local agent = require "agentbox.agent"
 local err = require "agentbox.err"
 local hash = require "agentbox.hash"
@@ -18,6 +18,7 @@ local M = {}
 M.DEFAULTS = {
   max_steps = 40, step_timeout_s = 120, episode_timeout_s = 900, workspace = "/workspace", image = "host",
   network = "none", limits = { cpu_count = 1.0, memory_mb = 512, pids_limit = 256 },
+  agent_cpu_s = 120, agent_memory_mb = 512, -- of Lua, for the agent and its hooks; tools have their own
 }
 
 --- AgentBox's AgentConfig and what this engine adds to it.
@@ -31,6 +32,7 @@ local AGENT = {
   max_tokens = { "integer", min = 0 }, max_model_calls = { "integer", min = 0 },
   max_repeats = { "integer", min = 0 }, max_malformed = { "integer", min = 0 }, max_empty = { "integer", min = 0 },
   before_turn = { "function" }, after_turn = { "function" }, on_tool_call = { "function" },
+  cpu_s = { "number", min = 0 }, memory_mb = { "integer", min = 1 },
 }
 
 local SANDBOX = {
@@ -149,6 +151,7 @@ end
 ---@field prompt agentbox.Message[]
 ---@field config table
 ---@field limits table
+---@field agent_limits agentbox.GuardLimits
 ---@field run_id string
 ---@field id string
 ---@field seed? integer
@@ -184,6 +187,10 @@ local function complete(plan, opts)
     max_turns = config.max_steps or the_task.max_steps or M.DEFAULTS.max_steps, max_tokens = config.max_tokens,
     max_model_calls = config.max_model_calls, step_timeout_s = config.step_timeout_s or M.DEFAULTS.step_timeout_s,
     episode_timeout_s = config.episode_timeout_s or M.DEFAULTS.episode_timeout_s,
+  }
+  plan.agent_limits = {
+    cpu_s = config.cpu_s or M.DEFAULTS.agent_cpu_s,
+    memory_bytes = (config.memory_mb or M.DEFAULTS.agent_memory_mb) << 20,
   }
   return plan
 end

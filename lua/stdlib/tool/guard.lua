@@ -1,8 +1,8 @@
 --- tool/guard.lua: runs a lab's function so that nothing it does reaches another rollout.
 ---
 --- The function gets a fiber of its own with a deadline, a ceiling on Lua memory and a budget of CPU time. A loop
---- without end is sliced by the engine until the budget is gone and is then stopped; a memory hog fails at its ceiling;
---- a raise comes back as a value with its traceback.
+--- without end is sliced by the engine until the budget is gone and is then stopped; a memory hog fails at its
+--- ceiling; a raise comes back as a value with its traceback.
 local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 
@@ -14,6 +14,7 @@ local GRACE_S = 5
 ---@class agentbox.GuardLimits
 ---@field memory_bytes? integer
 ---@field cpu_s? number        # Lua's own; waiting costs none
+---@field blame? function      # the lab's function, when the one that is called is the library's
 
 ---@class agentbox.Defect
 ---@field msg string
@@ -41,16 +42,29 @@ local function body(fn, ...)
   return xpcall(fn, traced, ...)
 end
 
---- A failure of the fiber itself: out of memory or CPU, or a cancel that came from the limits.
-local function classify(problem, limits)
+--- Where a lab's function is written; nothing for the library's own.
+local function place_of(fn)
+  local info = fn and debug.getinfo(fn, "S")
+  if not info or info.linedefined < 1 or info.source:find "^@agentbox/" then return "" end
+  return (" (the function at %s:%d)"):format(info.short_src, info.linedefined)
+end
+
+--- What a failure of the fiber itself is: out of memory or CPU, or a cancel that came from the limits. No message handler
+--- runs for these, so that the line is the error's own, or that of the function to blame.
+---@param problem any
+---@param limits agentbox.GuardLimits
+---@param blame? function
+---@return agentbox.Defect
+function M.classify(problem, limits, blame)
   local code = err.is(problem) and problem.code or nil
   local text = err.is(problem) and problem.msg or tostring(problem)
   if code == "nomem" or text:find("not enough memory", 1, true) then
     local mb = (limits.memory_bytes or 0) // (1 << 20)
-    return { kind = "memory", msg = ("used more than its %d MB of Lua memory"):format(mb) }
+    return { kind = "memory", msg = ("used more than its %d MB of Lua memory%s"):format(mb, place_of(blame)) }
   end
   if code == "limit" then
-    return { kind = "cpu", msg = ("used more than its %g s of CPU time"):format(limits.cpu_s or 0) }
+    local place = problem.where and (" (%s)"):format(problem.where) or place_of(blame)
+    return { kind = "cpu", msg = text .. place }
   end
   return { kind = "raise", msg = text, traceback = type(problem) == "table" and problem.traceback or nil }
 end
@@ -66,14 +80,15 @@ end
 ---@return boolean? ok
 ---@return any ...
 function M.call(fn, limits, timeout_s, ...)
+  local blame = limits.blame or fn
   local child = fiber.spawn(body, fn, ...)
   local scope <close> = setmetatable({ child }, scope_meta) -- luacheck: ignore
-  child:limit(limits)
+  child:limit { memory_bytes = limits.memory_bytes, cpu_s = limits.cpu_s }
   local out = table.pack(child:join(timeout_s))
   if out[1] == nil then
-    return nil, { kind = "timeout", msg = ("gave no result within %g s"):format(timeout_s) }
+    return nil, { kind = "timeout", msg = ("gave no result within %g s%s"):format(timeout_s, place_of(blame)) }
   end
-  if out[1] == false then return nil, classify(out[2], limits) end
+  if out[1] == false then return nil, M.classify(out[2], limits, blame) end
   if out[2] then return true, table.unpack(out, 3, out.n) end
   local problem = out[3]
   if type(problem) == "table" and problem.defect and not problem.msg:find("not enough memory", 1, true) then
@@ -81,7 +96,7 @@ function M.call(fn, limits, timeout_s, ...)
   end
   -- Out of memory is a bare text: Lua calls no message handler for it.
   local is_limit = not err.is(problem) or problem.code == "nomem" or problem.code == "limit"
-  if is_limit then return nil, classify(err.is(problem) and problem or problem.msg or problem, limits) end
+  if is_limit then return nil, M.classify(err.is(problem) and problem or problem.msg or problem, limits, blame) end
   return false, problem
 end
 

@@ -21,6 +21,9 @@ M.MAX_RESULT = 220000
 local GRACE_S = 2
 
 local CLOSE_TIMEOUT_S = 10
+
+--- Code points of what a program said before it was late.
+local MAX_PARTIAL = 2000
 local DEFAULT_TIMEOUT_S, DEFAULT_CPU_S, DEFAULT_MEMORY_MB = 120, 10, 256
 
 ---@class agentbox.ToolResult
@@ -57,8 +60,11 @@ end
 local function known_of(tool)
   local facts = known[tool]
   if not facts then
-    local bytes = (tool.memory_mb or DEFAULT_MEMORY_MB) << 20
-    facts = { wire = wire_of(tool), limits = { cpu_s = tool.cpu_s or DEFAULT_CPU_S, memory_bytes = bytes } }
+    local cpu_s, bytes = tool.cpu_s or DEFAULT_CPU_S, (tool.memory_mb or DEFAULT_MEMORY_MB) << 20
+    facts = {
+      wire = wire_of(tool), limits = { cpu_s = cpu_s, memory_bytes = bytes },
+      run_limits = { cpu_s = cpu_s, memory_bytes = bytes, blame = tool.run },
+    }
     known[tool] = facts
   end
   return facts
@@ -165,6 +171,13 @@ local function open_and_run(self, tool, ctx, args)
   return tool.run(ctx, args, state)
 end
 
+--- What came from a program before its tool gave up belongs in the answer.
+local function message_of(problem)
+  if not err.is(problem) then return tostring(problem or "no result") end
+  if type(problem.partial) ~= "string" or problem.partial == "" then return tostring(problem.msg) end
+  return ("%s; until then it said:\n%s"):format(problem.msg, text.cut(text.scrub(problem.partial), MAX_PARTIAL))
+end
+
 local function tool_error(result, message)
   result.text, result.is_error, result.error = ("ERROR: %s failed: %s"):format(result.name, message), true, message
 end
@@ -181,11 +194,8 @@ end
 --- What run returned: text and facts, or nil and a reason.
 local function take_returned(result, value, extra)
   if value == nil then
-    if err.is(extra) and err.infra(extra) then
-      result.infra = extra
-      extra = extra.msg
-    end
-    tool_error(result, err.is(extra) and extra.msg or tostring(extra or "no result"))
+    if err.infra(extra) then result.infra = extra end
+    tool_error(result, message_of(extra))
     return
   end
   local said = as_text(value)
@@ -202,7 +212,7 @@ local function run_call(self, ctx, call, limit_s)
   local tool, args = read_call(self, call, result)
   if tool then
     local timeout_s = math.min(tool.timeout_s or DEFAULT_TIMEOUT_S, limit_s + GRACE_S)
-    local ok, value, extra = guard.call(open_and_run, known_of(tool).limits, timeout_s, self, tool, ctx, args)
+    local ok, value, extra = guard.call(open_and_run, known_of(tool).run_limits, timeout_s, self, tool, ctx, args)
     if ok then
       take_returned(result, value, extra)
     elseif ok == false then -- the tool raised an engine error: its code decides
