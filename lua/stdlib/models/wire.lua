@@ -58,13 +58,20 @@ local function clean_call(call)
   return clean
 end
 
+--- Messages that were found clean: a history is looked at anew at every turn, its messages need to be only once.
+local clean_before = setmetatable({}, { __mode = "k" })
+
 --- What of a message goes on the wire.
 ---@param message agentbox.Message
 ---@return table
 function M.outgoing(message)
+  if clean_before[message] then return message end
   local allowed = ALLOWED[message.role]
   if not allowed then error(("message with role %s"):format(tostring(message.role)), 0) end
-  if is_clean(message, allowed) then return message end
+  if is_clean(message, allowed) then
+    clean_before[message] = true
+    return message
+  end
   local clean = json.object {}
   for _, name in ipairs(MEMBERS[message.role]) do
     local value = message[name]
