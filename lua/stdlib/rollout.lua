@@ -183,10 +183,14 @@ function Rollout:step(n)
   if not self.booted then
     self.booted = true
     self:_boot()
+    if self.traj then -- ended by another fiber meanwhile
+      self:_release()
+      return false
+    end
   end
   if not self.stop then
     self.performance:advance(n or 1)
-    self.stop = self.performance.stop
+    self.stop = self.stop or self.performance.stop
   end
   return self.stop == nil
 end

@@ -131,12 +131,13 @@ function M.load(path)
   return load_file(path)
 end
 
---- Makes a task from Lua. A mistake raises and blames the caller's line; `from` is not available here.
+--- Makes a task from Lua; `from` names files below the current folder. A mistake raises and blames the caller's line.
+---@async
 ---@param fields table    # the keys of task.json
 ---@return agentbox.Task
 function M.new(fields)
   if type(fields) ~= "table" then error("task.new: expects a table", 2) end
-  local task, problem = shape.build(fields, { where = "task.new" })
+  local task, problem = shape.build(fields, { where = "task.new", read_from = reader_below "." })
   if not task then error(problem.msg, 2) end
   return task
 end

@@ -216,9 +216,9 @@ function Process:wait(timeout_s)
   return outcome
 end
 
----Kills it with everything that it started.
+---Kills it with everything that it started. May be called twice, and after close.
 function Process:kill()
-  self._raw:kill()
+  if not self._closed then self._raw:kill() end
 end
 
 ---Whether its main process is alive.
@@ -236,6 +236,7 @@ end
 
 ---Kills it, if it runs, and gives the handle up. May be called twice.
 function Process:close()
+  self._closed = true
   self._raw:close()
 end
 

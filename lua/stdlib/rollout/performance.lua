@@ -55,7 +55,7 @@ local function stop_of_fiber(self)
   if err.is(problem) and problem.code == "timeout" then
     return outcome.stop("wall_timeout", "the episode's time was over")
   end
-  if err.is(problem) and problem.code == "cancelled" then return nil end
+  if err.is(problem) and problem.code == "cancelled" then return outcome.stop("user_cancel", "the agent was cancelled") end
   return defect(self, guard.classify(problem, self.limits, self.agent))
 end
 
