@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "lua/sandbox_life.h"
+#include "rt/fs.h"
 #include "rt/plain.h"
 #include "rt/poll.h"
 #include "sandbox/zygote.h"
@@ -156,11 +158,12 @@ static int l_create(lua_State *L)
     return abl_wait(L, anchor, push_created);
 }
 
-/* plain{root=, workspace=, env=}: no sandbox, a directory of the host that stands for the
- * root. */
+/* plain{root=, workspace=, env=, scratch=}: no sandbox, a directory of the host that stands
+ * for the root. A scratch one is removed when the handle is collected unclosed; who closes
+ * it removes it. */
 static int l_plain(lua_State *L)
 {
-    static const char *const keys[] = {"root", "workspace", "env", NULL};
+    static const char *const keys[] = {"root", "workspace", "env", "scratch", NULL};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     abl_check_keys(L, 1, keys);
@@ -174,6 +177,7 @@ static int l_plain(lua_State *L)
         return abl_push_err(L, &err, "sandbox.plain");
     }
     s->plain_dir = ab_xstrndup(root, strlen(root));
+    s->scratch = abl_opt_boolean(L, 1, "scratch", false);
     snprintf(s->id, sizeof s->id, "plain-%d-%d", (int)getpid(), s->plain);
     return 1;
 }
@@ -299,6 +303,9 @@ static int l_close(lua_State *L)
 static int l_gc(lua_State *L)
 {
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    struct ab_err err;
+    if (s->scratch && s->plain_dir && ab_fs_remove(s->plain_dir, true, &err) < 0)
+        ab_log(AB_LOG_WARN, "%s", err.msg);
     close_outside(s);
     if (s->sb) {
         struct ab_op *op = ab_life_close(abl_loop(L), s->sb, false);

@@ -17,6 +17,7 @@ struct abl_sandbox {
     struct ab_sandbox *sb;  /* owns; NULL when closed, or plain */
     int plain;              /* owns: the directory that stands for the root, or -1 */
     char *plain_dir;        /* owns: its name */
+    bool scratch;           /* the directory goes with a handle that nobody closed */
     struct ab_pasta *pasta; /* owns, or NULL */
     char id[40];
 };

@@ -125,8 +125,11 @@ static void on_interrupt(uv_signal_t *h, int signum)
 
 static void watch_signal(struct ab_state *s, uv_signal_t *h, int signum)
 {
+    struct sigaction now;
     uv_signal_init(&s->loop.uv, h);
     h->data = s;
+    if (signum == SIGHUP && sigaction(signum, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+        return;
     uv_signal_start(h, on_interrupt, signum);
     uv_unref((uv_handle_t *)h);
 }
@@ -221,9 +224,11 @@ int ab_state_main(struct ab_state *s, int argc, char **argv)
     }
     watch_signal(s, &s->interrupt, SIGINT);
     watch_signal(s, &s->terminate, SIGTERM);
+    watch_signal(s, &s->hangup, SIGHUP);
     ab_sched_run(&s->sched);
     uv_close((uv_handle_t *)&s->interrupt, NULL);
     uv_close((uv_handle_t *)&s->terminate, NULL);
+    uv_close((uv_handle_t *)&s->hangup, NULL);
     return exit_status(s);
 }
 

@@ -17,7 +17,7 @@ struct ab_state {
     struct ab_heap heap;
     struct ab_sched sched;
     struct ab_watchdog *wd; /* owns */
-    uv_signal_t interrupt, terminate;
+    uv_signal_t interrupt, terminate, hangup;
     int interrupts;
     lua_State *L; /* owns */
 };
@@ -25,8 +25,9 @@ struct ab_state {
 int ab_state_init(struct ab_state *s, struct ab_err *err) AB_MUST_CHECK;
 
 /* Runs require("agentbox.cli").main(argv) as the first fiber until no fiber is left;
- * gives the exit status. The first SIGINT or SIGTERM cancels that fiber, so that
- * everything unwinds, and the status is 130; the second ends the process at once. */
+ * gives the exit status. The first SIGINT, SIGTERM or SIGHUP (unless it was ignored, as
+ * nohup does) cancels that fiber, so that everything unwinds, and the status is 130; the
+ * second ends the process at once. */
 int ab_state_main(struct ab_state *s, int argc, char **argv);
 
 void ab_state_fini(struct ab_state *s);

@@ -76,3 +76,20 @@ agentbox: e.lua:1: <*>imaeg<*>
 stack traceback:
    e.lua:1: in main chunk
 [exit 1]
+
+A terminal that goes away ends a script as Ctrl-C does, unless it was told to ignore that. A sandbox that nobody
+closed leaves nothing.
+
+$ cat > box.lua <<'END'
+> local sb = require("agentbox").sandbox.create { backend = "none" }
+> io.open("ready", "w"):close()
+> while not io.open("go") do require("agentbox").async.sleep(0.01) end
+> return 3
+> END
+> export TMPDIR=$PWD/tmp; mkdir tmp
+> agentbox script box.lua 2>/dev/null & pid=$!; until [ -e ready ]; do sleep 0.02; done; kill -HUP $pid; wait $pid; echo $?
+> rm ready; (trap '' HUP; exec agentbox script box.lua 2>/dev/null) & pid=$!; until [ -e ready ]; do sleep 0.02; done; kill -HUP $pid; touch go; wait $pid; echo $?
+> ls tmp
+130
+3
+[exit 0]

@@ -248,7 +248,7 @@ function M.test_code_in_place_of_a_tests_own_does_not_count()
 end
 
 function M.test_decorated_and_made_tests_are_the_tasks_own()
-  local test = [==[
+  local source = [==[
 import functools, unittest, unittest.mock as mock, os, pytest
 from sol import double
 def deco(f):
@@ -277,10 +277,10 @@ for i in range(3): setattr(TestMade, 'test_made_%d' % i, make(i))
 exec("def test_exec(): assert double(2) == 4")
 ]==]
   for _, starter in ipairs { BAD, "" } do
-    local t, tamper = run({ { tool_calls = { put("sol.py", GOOD) } } }, { files = { ["sol.py"] = starter, ["tests/test_it.py"] = test } })
+    local t, tamper = run({ { tool_calls = { put("sol.py", GOOD) } } }, { files = { ["sol.py"] = starter, ["tests/test_it.py"] = source } })
     lu.assertEquals(t.final_status, "success", t.verify and t.verify.stdout)
     lu.assertIsFalse(tamper.suspicious)
-    attack({ ["sol.py"] = BAD }, nil, { files = { ["sol.py"] = starter, ["tests/test_it.py"] = test } })
+    attack({ ["sol.py"] = BAD }, nil, { files = { ["sol.py"] = starter, ["tests/test_it.py"] = source } })
   end
 end
 

@@ -2,9 +2,12 @@
 --- tests of the library, and for machines without Linux namespaces when nothing hostile runs; it says so, once.
 local fs = require "agentbox.sys.fs"
 local log = require "agentbox.log"
+local os_sys = require "agentbox.sys.os"
 local sys = require "agentbox.sys.sandbox"
 
 local M = { name = "none", can_freeze = false }
+
+local PREFIX = "agentbox-none-"
 
 local warned = false
 
@@ -23,13 +26,13 @@ function M.create(spec)
     warned = true
     log.warn "backend none: commands run on this machine, unconfined"
   end
-  local dir, problem = fs.tmpdir "agentbox-none-"
+  local dir, problem = fs.tmpdir(PREFIX .. os_sys.pid() .. "-")
   if not dir then return nil, problem end
   local raw
   local env = {}
   for key, value in pairs(spec.env) do env[key] = value end
   env.HOME, env.TMPDIR = dir .. "/root", dir .. "/tmp"
-  raw, problem = sys.plain { root = dir, workspace = spec.workspace, env = env }
+  raw, problem = sys.plain { root = dir, workspace = spec.workspace, env = env, scratch = true }
   if not raw then
     fs.remove(dir, true)
     return nil, problem
@@ -44,6 +47,21 @@ function M.create(spec)
     end
   end
   return raw, nil, remove_dir(dir)
+end
+
+--- Removes the directories of engines that are dead; dry only counts them.
+---@async
+---@param dry? boolean
+---@return integer
+function M.sweep(dry)
+  local tmp, found = os_sys.env "TMPDIR" or "/tmp", 0
+  for _, entry in ipairs(fs.list(tmp) or {}) do
+    local pid = entry.type == "dir" and entry.name:match("^" .. PREFIX:gsub("%-", "%%-") .. "(%d+)%-%w+$")
+    if pid and not fs.exists("/proc/" .. pid) and (dry or fs.remove(tmp .. "/" .. entry.name, true)) then
+      found = found + 1
+    end
+  end
+  return found
 end
 
 return M

@@ -8,7 +8,8 @@ local M = {
 }
 
 function M.run(args)
-  local n = require "agentbox.sys.sandbox".sweep(args.dry_run == true)
+  local dry = args.dry_run == true
+  local n = require "agentbox.sys.sandbox".sweep(dry) + require "agentbox.backends.none".sweep(dry)
   if args.json then
     io.stdout:write(require "agentbox.json".encode { [args.dry_run and "found" or "removed"] = n }, "\n")
   else
