@@ -67,6 +67,9 @@ local infra_codes = {
   sandbox = true, network = true, timeout = true, model = true, io = true, protocol = true,
 }
 
+-- Refusals that mean that this machine or process has run out, whatever was asked for: ENOMEM, ENFILE, EMFILE.
+local exhausted = { [12] = true, [23] = true, [24] = true }
+
 ---@diagnostic disable-next-line: inject-field
 sys.metatable.__concat = function(a, b)
   return tostring(a) .. tostring(b)
@@ -103,12 +106,12 @@ function M.wrap(e, context)
   return setmetatable(copy, sys.metatable)
 end
 
----Is it a failure of the infrastructure: the sandbox, the network, the model server, our own disk?
+---Is it a failure of the infrastructure: the sandbox, the network, the model server, our own disk, no descriptor left?
 ---@param e any
 ---@return boolean
 function M.infra(e)
   if not M.is(e) or e.cancel or e.own then return false end
-  return infra_codes[e.code] == true or (e.code == "full" and e.host == true)
+  return infra_codes[e.code] == true or exhausted[e.sys] == true or (e.code == "full" and e.host == true)
 end
 
 ---The failure class that a rollout's record names.

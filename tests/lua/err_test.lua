@@ -46,6 +46,8 @@ function M.test_infra_and_class()
     lu.assertFalse(err.infra(err.new(code, "x")), code)
   end
   lu.assertTrue(err.infra(err.new("full", "x", { host = true })))
+  lu.assertTrue(err.infra(err.new("sys", "Too many open files", { sys = 24 })))
+  lu.assertFalse(err.infra(err.new("sys", "Directory not empty", { sys = 39 })))
   lu.assertFalse(err.infra "text")
   lu.assertEquals(err.class(err.new("sandbox", "x")), "sandbox")
   lu.assertEquals(err.class(err.new("model", "x")), "model_server")
