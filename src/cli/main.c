@@ -1,8 +1,10 @@
 /* main.c - the program: an engine around the library's command line. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "lua/state.h"
 #include "sandbox/zygote.h"
@@ -19,10 +21,23 @@ static void raise_descriptor_limit(void)
     setrlimit(RLIMIT_NOFILE, &lim);
 }
 
+/* Closed standard descriptors would be given to the files of a run, and what is printed
+ * would go into them. open() gives the lowest free number. */
+static bool fill_standard_descriptors(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    return fd > STDERR_FILENO && close(fd) == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct ab_state state;
     struct ab_err err;
+    if (!fill_standard_descriptors())
+        return 70;
     /* Files are synced on the pool: more of them at once than libuv's four. */
     setenv("UV_THREADPOOL_SIZE", "8", 0);
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value */

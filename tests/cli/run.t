@@ -160,3 +160,11 @@ $ agentbox traj show out5 | head -2
 task=fix_fizzbuzz run=ID id=ID
 status=error reward=- stop=user_cancel<*>
 [exit 0]
+
+Closed standard descriptors are not taken for files of the run.
+
+$ agentbox run fix_fizzbuzz -o out6 <&- >&- 2>&-
+[exit 1]
+
+$ agentbox run fix_fizzbuzz -o out7 >&-; grep -c status= out7/*/* | grep -v ':0$'
+[exit 1]
