@@ -179,6 +179,22 @@ void abl_check_keys(lua_State *L, int idx, const char *const allowed[])
     }
 }
 
+const char *abl_tolog(lua_State *L, int idx)
+{
+    luaL_tolstring(L, idx, NULL);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    if (lua_getfield(L, -1, "agentbox.secret") == LUA_TTABLE) {
+        lua_getfield(L, -1, "redact");
+        lua_pushvalue(L, -4);
+        if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING)
+            lua_replace(L, -4);
+        else
+            lua_pop(L, 1);
+    }
+    lua_pop(L, 2);
+    return lua_tostring(L, -1);
+}
+
 const char *abl_check_path(lua_State *L, int arg)
 {
     size_t len;

@@ -39,6 +39,10 @@ bool abl_opt_boolean(lua_State *L, int idx, const char *key, bool def);
  * list. */
 void abl_check_keys(lua_State *L, int idx, const char *const allowed[]);
 
+/* Pushes the value at idx as a text that may be logged: secrets that the library knows
+ * are replaced. Borrowed from the stack. */
+const char *abl_tolog(lua_State *L, int idx);
+
 /* Checks that argument arg is a path: a non-empty string without NUL. Borrowed. */
 const char *abl_check_path(lua_State *L, int arg);
 

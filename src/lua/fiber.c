@@ -237,7 +237,7 @@ static int l_fiber_gc(lua_State *L)
         f->observed = true;
         lua_getiuservalue(L, 1, AB_UV_RESULT);
         ab_log(AB_LOG_ERROR, "a fiber failed and nobody asked for its result: %s",
-               luaL_tolstring(L, -1, NULL));
+               abl_tolog(L, -1));
     }
     return 0;
 }

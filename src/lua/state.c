@@ -128,7 +128,8 @@ static void watch_signal(struct ab_state *s, uv_signal_t *h, int signum)
     struct sigaction now;
     uv_signal_init(&s->loop.uv, h);
     h->data = s;
-    if (signum == SIGHUP && sigaction(signum, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+    if (signum == SIGHUP && sigaction(signum, NULL, &now) == 0 &&
+        now.sa_handler == SIG_IGN)
         return;
     uv_signal_start(h, on_interrupt, signum);
     uv_unref((uv_handle_t *)h);
@@ -187,10 +188,9 @@ static int l_status_of(lua_State *L)
         lua_pushinteger(L, STATUS_DEFECT);
         return 1;
     }
-    const char *text =
-        kind == LUA_TNIL ? "not enough memory" : luaL_tolstring(L, 2, NULL);
+    const char *text = kind == LUA_TNIL ? "not enough memory" : abl_tolog(L, 2);
     if (kind == LUA_TTABLE && lua_getfield(L, 2, "traceback") == LUA_TSTRING)
-        ab_log(AB_LOG_ERROR, "%s\n%s", text, lua_tostring(L, -1));
+        ab_log(AB_LOG_ERROR, "%s\n%s", text, abl_tolog(L, -1));
     else
         ab_log(AB_LOG_ERROR, "%s", text);
     lua_pushinteger(L, STATUS_BUG);
