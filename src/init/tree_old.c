@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 
 #include "init/init.h"
@@ -153,6 +154,17 @@ static int copied_root(const struct box *b)
     return tree;
 }
 
+/* What is copied does not count as the sandbox's own. */
+static int widen_quota(struct box *b)
+{
+    struct statvfs v;
+    if (fstatvfs(b->spec.layers ? b->layers[0] : b->slot->skel, &v) < 0)
+        return -1;
+    b->spec.disk_bytes += (uint64_t)(v.f_blocks - v.f_bfree) * v.f_frsize;
+    b->spec.inodes += (uint64_t)(v.f_files - v.f_ffree);
+    return 0;
+}
+
 static int attach_usr(const struct zygote *z, const struct box *b, int root)
 {
     char path[AB_STORE_PATH];
@@ -204,7 +216,9 @@ int ab_tree_build_old(struct zygote *z, struct box *b)
         return -1;
     int rc = ab_store_enter(z);
     if (rc == 0 && ab_at("make the file system of limited size")) {
-        b->upper_number = ab_tree_upper(b, uid) < 0 ? -1 : ab_store_add(b->upper);
+        if (image < 0 && (z->facts & AB_WIRE_NO_XATTR))
+            rc = widen_quota(b);
+        b->upper_number = rc < 0 || ab_tree_upper(b, uid) < 0 ? -1 : ab_store_add(b->upper);
         rc = b->upper_number < 0 ? -1 : put_together(z, b, image, uid);
         if (ab_store_leave(z) < 0)
             rc = -1;

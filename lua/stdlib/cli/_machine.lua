@@ -95,6 +95,22 @@ local function docker()
   return { name = "docker", ok = there, optional = true, detail = there and socket or "no socket; not needed" }
 end
 
+---How sandboxes' file trees are made here; known only after one was.
+---@return agentbox.Check
+function M.trees()
+  local ways = require "agentbox.sys.sandbox".probe().ways
+  local how = { ways.attached_trees and "put together attached, as before Linux 6.15" or "put together detached" }
+  if ways.skeleton_per_range then how[#how + 1] = "a skeleton for each range of user ids" end
+  if ways.copied_root then how[#how + 1] = "the root a copy, since tmpfs keeps no user attributes before Linux 6.6" end
+  local check = { name = "file trees", ok = not ways.usr_unmapped, optional = true }
+  if ways.usr_unmapped then
+    how[#how + 1] = "/usr nobody's inside, so that it cannot be changed: its file system cannot map user ids"
+    check.hint = "nothing, unless a task installs into /usr: then run where / is not an overlay, or use image = DIR"
+  end
+  check.detail = table.concat(how, "; ")
+  return check
+end
+
 ---What a sandbox can use here. Whether one works is told by making one.
 ---@return agentbox.Check[]
 function M.sandbox()

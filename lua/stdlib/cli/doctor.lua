@@ -89,7 +89,9 @@ function M.run(args)
   if not models then return nil, err end
   local machine = require "agentbox.cli._machine"
   local checks = append(machine.versions(), machine.sandbox())
-  checks[#checks + 1] = self_test()
+  local proof = self_test()
+  checks[#checks + 1] = proof
+  if proof.ok then checks[#checks + 1] = machine.trees() end
   append(checks, models)
   if args.prune then checks[#checks + 1] = prune_check() end
   local failed = 0
