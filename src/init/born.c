@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "init/init.h"
@@ -76,6 +77,8 @@ static pid_t clone_child(struct zygote *z, struct box *b, int *pidfd)
     pid_t pid = (pid_t)sys_clone3(&args);
     if (pid == 0)
         ab_setup(z, b);
+    if (pid < 0)
+        *pidfd = -1; /* the kernel writes a number also when it fails later */
     return pid;
 }
 
@@ -97,6 +100,9 @@ static int start_child(struct zygote *z, struct box *b, int *pidfd)
         sys_close(&b->net);
     if (ab_host_map_ids(z, pid, b->slot) < 0)
         return -1;
+    /* Pid 1 must get its turn among hundreds of busy processes with which it shares a quota of CPU;
+     * commands go back to the usual. An ordinary user may not ask for that. */
+    setpriority(PRIO_PROCESS, (id_t)pid, -20);
     ab_at("answer the engine");
     if (say_born(z, b, pid, *pidfd) < 0)
         return -1;

@@ -1,4 +1,6 @@
 /* host.c - what is prepared once: rights, mount namespaces, uid ranges, the pool of networks. */
+#include <grp.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -40,6 +42,15 @@ static bool all_ids_mapped(void)
     return all;
 }
 
+/* Root of a container may have every id and yet no right to mount: then it goes the way of others. */
+static bool may_administer(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+    return geteuid() == 0 && syscall(SYS_capget, &head, data) == 0 &&
+           (data[0].effective & 1u << CAP_SYS_ADMIN);
+}
+
 /* Half of the several ids may have been mapped before the other half was refused. */
 static int map_if_empty(const char *path, const char *map)
 {
@@ -52,6 +63,21 @@ static int map_if_empty(const char *path, const char *map)
     if (strstr(path, "gid_map") && sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
         return -1;
     return sys_write_file(AT_FDCWD, path, map);
+}
+
+/* Root inside must never be root of the machine: /proc/sys belongs to that one, whatever its
+ * capabilities. Who is root without the right to administer becomes somebody else first. */
+static int leave_root(void)
+{
+    static const uid_t others[] = {AB_UID_BASE, 65534};
+    if (geteuid() != 0)
+        return 0;
+    ab_at("give up being root");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (setgroups(0, NULL) == 0 && setresgid(others[i], others[i], others[i]) == 0 &&
+            setresuid(others[i], others[i], others[i]) == 0)
+            return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* our own /proc files stay ours */
+    return -1;
 }
 
 /* An ordinary user becomes root of a namespace that holds only himself. */
@@ -292,9 +318,9 @@ int ab_host_prepare(struct zygote *z)
 {
     if (z->ready)
         return 0;
-    z->root = geteuid() == 0 && all_ids_mapped();
+    z->root = may_administer() && all_ids_mapped();
     umask(022);
-    if (!z->root && enter_own_userns(z) < 0)
+    if (!z->root && (leave_root() < 0 || enter_own_userns(z) < 0))
         return -1;
     if (ab_at("make a mount namespace") && unshare(CLONE_NEWNS) < 0)
         return -1;

@@ -50,7 +50,10 @@ static int l_read(lua_State *L)
     if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.read");
     ab_buf_init(&buf, (size_t)max);
-    if (ab_file_read(&t, path, lua_toboolean(L, 4), &buf, &err) < 0) {
+    bool entered = ab_file_enter(&t);
+    int got = ab_file_read(&t, path, lua_toboolean(L, 4), &buf, &err);
+    ab_file_leave(entered);
+    if (got < 0) {
         ab_buf_fini(&buf);
         return abl_push_err(L, &err, "sandbox.read");
     }
@@ -82,8 +85,10 @@ static int l_write(lua_State *L)
     };
     if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.write");
-    return answer(L, ab_file_write(&t, path, data, len, &how, &err), &err,
-                  "sandbox.write");
+    bool entered = ab_file_enter(&t);
+    int rc = ab_file_write(&t, path, data, len, &how, &err);
+    ab_file_leave(entered);
+    return answer(L, rc, &err, "sandbox.write");
 }
 
 static const char *type_name(char type)
@@ -157,7 +162,10 @@ static int l_mkdir(lua_State *L)
     int mode = (int)check_mode(L, 3, 0755);
     if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.mkdir");
-    return answer(L, ab_file_mkdir(&t, path, parents, mode, &err), &err, "sandbox.mkdir");
+    bool entered = ab_file_enter(&t);
+    int rc = ab_file_mkdir(&t, path, parents, mode, &err);
+    ab_file_leave(entered);
+    return answer(L, rc, &err, "sandbox.mkdir");
 }
 
 static int l_rename(lua_State *L)
@@ -167,7 +175,10 @@ static int l_rename(lua_State *L)
     const char *from = abl_check_path(L, 2), *to = abl_check_path(L, 3);
     if (!abl_open_tree(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.rename");
-    return answer(L, ab_file_rename(&t, from, to, &err), &err, "sandbox.rename");
+    bool entered = ab_file_enter(&t);
+    int rc = ab_file_rename(&t, from, to, &err);
+    ab_file_leave(entered);
+    return answer(L, rc, &err, "sandbox.rename");
 }
 
 /* ---- trees, on a thread ---- */
@@ -194,7 +205,9 @@ struct job {
 static void job_run(void *arg)
 {
     struct job *job = arg;
+    bool entered = ab_file_enter(&job->tree);
     job->rc = job->run(job);
+    ab_file_leave(entered);
 }
 
 static void job_free(void *arg)

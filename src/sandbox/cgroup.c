@@ -3,11 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -121,19 +123,23 @@ static uint64_t start_time(pid_t pid)
     return ticks;
 }
 
-static void boot_id(char out[9])
+/* In which boot and pid namespace a pid is to be understood: containers may share the host's cgroups. */
+static void pid_world(char out[9])
 {
     char text[64] = "00000000";
+    struct stat ns = {0};
     read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text);
-    snprintf(out, 9, "%.8s", text);
+    text[8] = 0;
+    stat("/proc/self/ns/pid", &ns);
+    snprintf(out, 9, "%08x", (uint32_t)strtoul(text, NULL, 16) ^ (uint32_t)ns.st_ino);
 }
 
 const char *ab_cgroup_ident(void)
 {
     if (!self.name[0]) {
-        char boot[9];
-        boot_id(boot);
-        snprintf(self.name, sizeof self.name, "agentbox-%s-%d-%llu", boot, (int)getpid(),
+        char world[9];
+        pid_world(world);
+        snprintf(self.name, sizeof self.name, "agentbox-%s-%d-%llu", world, (int)getpid(),
                  (unsigned long long)start_time(getpid()));
     }
     return self.name;
@@ -396,13 +402,24 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
     return -1;
 }
 
+/* Root without the right to administer, as in a container: its zygote becomes somebody else, who may
+ * not clone into a cgroup of root's. A file that root has opened can be written to by anybody. */
+static bool joins_by_writing(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+    return geteuid() == 0 && syscall(SYS_capget, &head, data) == 0 &&
+           !(data[0].effective & 1u << CAP_SYS_ADMIN);
+}
+
 int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_CGROUPS])
 {
     char path[128];
     int n = 0;
-    *cgroup2 = is_member(cg, V2) ? open_dir(self.ident[V2], cg->name) : -1;
-    for (int h = MEMORY; h < HIERARCHIES; h++) {
-        if (!is_member(cg, h))
+    bool writing = is_member(cg, V2) && joins_by_writing();
+    *cgroup2 = is_member(cg, V2) && !writing ? open_dir(self.ident[V2], cg->name) : -1;
+    for (int h = V2; h < HIERARCHIES; h++) {
+        if (!is_member(cg, h) || (h == V2 && !writing))
             continue;
         int fd = openat(self.ident[h], member_path(cg, "cgroup.procs", path),
                         O_WRONLY | O_CLOEXEC);
@@ -477,17 +494,17 @@ void ab_cgroup_end(void)
 
 /* ---- what others left ---- */
 
-/* True when the directory is of an engine of this boot that is alive, or is not ours at
- * all. */
+/* True when the directory is of an engine that is alive, or of one whose pid we can't judge, or is not
+ * ours at all. Cgroups do not outlive a boot. */
 static bool is_alive(const char *name)
 {
-    char boot[9], now[9];
+    char world[9], mine[9];
     int pid;
     unsigned long long start;
-    if (sscanf(name, "agentbox-%8[0-9a-f]-%d-%llu", boot, &pid, &start) != 3)
+    if (sscanf(name, "agentbox-%8[0-9a-f]-%d-%llu", world, &pid, &start) != 3)
         return true;
-    boot_id(now);
-    return !strcmp(boot, now) && start_time(pid) == start;
+    pid_world(mine);
+    return strcmp(world, mine) != 0 || start_time(pid) == start;
 }
 
 static void kill_members(int dir)

@@ -33,6 +33,23 @@ int ab_file_open(const struct ab_tree *t, const char *path, uint64_t flags, uint
     return fd;
 }
 
+bool ab_file_enter(const struct ab_tree *t)
+{
+    if (t->ids.count != 1 || t->ids.first == 0 || geteuid() != 0)
+        return false;
+    syscall(SYS_setfsgid, t->ids.first);
+    syscall(SYS_setfsuid, t->ids.first);
+    return true;
+}
+
+void ab_file_leave(bool entered)
+{
+    if (!entered)
+        return;
+    syscall(SYS_setfsuid, 0);
+    syscall(SYS_setfsgid, 0);
+}
+
 static void close_keep(int fd)
 {
     int saved = errno;
@@ -61,7 +78,7 @@ uint32_t ab_file_outside(const struct ab_ids *ids, uint32_t id)
 
 static bool can_chown(const struct ab_tree *t)
 {
-    return t->ids.count > 1 && geteuid() == 0;
+    return t->ids.count > 0 && geteuid() == 0;
 }
 
 static int own(const struct ab_tree *t, int fd, int64_t uid, int64_t gid)

@@ -103,7 +103,7 @@ static int dress(const struct copying *k, int fd, const struct stat *st)
 {
     struct ab_file_stat in;
     ab_file_fill_stat(k->src, st, &in);
-    if (k->dst->ids.count > 1 && geteuid() == 0 &&
+    if (k->dst->ids.count > 0 && geteuid() == 0 &&
         fchown(fd, ab_file_outside(&k->dst->ids, in.uid),
                ab_file_outside(&k->dst->ids, in.gid)) < 0)
         return -1;
@@ -185,7 +185,7 @@ static int copy_link(struct copying *k, int from, const char *name, int to,
         return -1;
     struct ab_file_stat in;
     ab_file_fill_stat(k->src, st, &in);
-    if (k->dst->ids.count > 1 && geteuid() == 0 &&
+    if (k->dst->ids.count > 0 && geteuid() == 0 &&
         fchownat(to, name, ab_file_outside(&k->dst->ids, in.uid),
                  ab_file_outside(&k->dst->ids, in.gid), AT_SYMLINK_NOFOLLOW) < 0)
         return -1;
