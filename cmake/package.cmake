@@ -3,8 +3,9 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME agentbox)
 set(CPACK_PACKAGE_CONTACT "agentbox authors <authors@agentbox.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "rollouts for training LLM agents")
-set(CPACK_PACKAGE_DESCRIPTION "Runs tasks with a language model in native Linux sandboxes, verifies the result and \
-records the trajectory for training. Tools, agents, verifiers and exporters are Lua files.")
+set(CPACK_PACKAGE_DESCRIPTION "Runs tasks with a language model in native Linux sandboxes, verifies
+the result and records the trajectory for training. Tools, agents, verifiers
+and exporters are Lua files.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
