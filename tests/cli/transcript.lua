@@ -45,7 +45,7 @@ local function blocks_of(path)
     number = number + 1
     if not block and line:find "^%$ " then
       block = { command = line:sub(3), expected = {}, line = number }
-    elseif block and line:find "^> " and #block.expected == 0 then
+    elseif block and (line:find "^> " or line == ">") and #block.expected == 0 then
       block.command = block.command .. "\n" .. line:sub(3)
     elseif block and line:find "^%[exit %d+%]$" then
       block.status = tonumber(line:match "%d+")

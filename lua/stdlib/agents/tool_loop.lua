@@ -70,7 +70,9 @@ end
 
 local function stop_for_model(ctx, problem)
   if problem.code == "context" then return "context_length", problem end
-  if problem.code == "timeout" and ctx.budget:left_s() <= 0.1 then return "wall_timeout", problem end
+  -- A server that never answered at all has used up the time, not the model.
+  local late = problem.code == "timeout" and ctx.budget:left_s() <= 0.1
+  if late and ctx.budget.model_calls > 0 then return "wall_timeout", problem end
   return "model_error", problem
 end
 

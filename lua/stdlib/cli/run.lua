@@ -97,6 +97,11 @@ local function close_store(place)
   if place.store then place.store:close() end
 end
 
+local function elsewhere(err)
+  err.hint = "Make room or permit it there, or name another folder with --out."
+  return err
+end
+
 -- The input is checked first, so that a wrong one leaves no folder; the folder is opened next, so that a rollout that
 -- cannot be saved does not start. An interrupted rollout is closed, and saved, before its folder.
 local function rollout(opts, config, args)
@@ -106,9 +111,9 @@ local function rollout(opts, config, args)
   local ro <close>, err = require "agentbox.rollout".start(opts)
   if not ro then return nil, { code = "config", msg = err.msg } end
   result.store, err = require "agentbox.store".open(config:value "run.out", { run_id = opts.run_id })
-  if not result.store then return nil, err end
+  if not result.store then return nil, elsewhere(err) end
   local t = ro:finish()
-  if result.err then return nil, result.err end
+  if result.err then return nil, elsewhere(result.err) end
   report(args, t, result.stored)
   return status_of(t)
 end

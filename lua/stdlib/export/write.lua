@@ -118,7 +118,7 @@ end
 local function write_lines(job, inputs, file)
   local function put(doc)
     local ok, msg = file:write(encode(job.format, doc, true))
-    if not ok then job.failed = job.failed or err.new("io", msg) end
+    if not ok then job.failed = job.failed or err.new("io", ("%s: %s"):format(job.out, msg)) end
   end
   local ok, problem = feed(job, inputs, function(t)
     local doc = take(job, t)
@@ -137,12 +137,16 @@ end
 ---@return boolean? ok
 ---@return agentbox.Err? err
 function M.to_lines(job, inputs)
+  local there = fs.stat(job.out)
+  if there and there.type ~= "file" then
+    return nil, err.new("invalid", ("%s: is a %s, not a file"):format(job.out, there.type))
+  end
   local part = ("%s.part-%d"):format(job.out, os_.pid())
   local file, msg = io.open(part, "wb")
   if not file then return nil, err.new("io", msg) end
   local ok, problem = write_lines(job, inputs, file)
   local closed, cannot = file:close()
-  if ok and not closed then ok, problem = nil, err.new("io", cannot) end
+  if ok and not closed then ok, problem = nil, err.new("io", ("%s: %s"):format(job.out, cannot)) end
   if ok then ok, problem = fs.rename(part, job.out) end
   if not ok then
     os.remove(part)
