@@ -14,12 +14,39 @@ $ agentbox traj check runs/demo >/dev/null
 
 With broken answers nothing is solved.
 
-$ BROKEN=1 agentbox script $SRC/examples/demo.lua $SRC/tasks broken | grep -c ' failed *0\.0 '
+$ BROKEN=1 agentbox script $SRC/examples/demo.lua $SRC/tasks broken > out; echo exit $?; grep -c ' failed *0\.0 ' out
+exit 1
 9
 [exit 0]
 
-$ BROKEN=1 agentbox script $SRC/examples/demo.lua $SRC/tasks broken >/dev/null
+A real server, here one that gives up at once; its key is nowhere in what is written.
+
+$ mkfifo port; python3 $SRC/tests/support/fakellm.py --watch-pid $$ --script '{"steps": ["I give up."]}' > port & read p < port
+> API_KEY=sk-verysecret MODEL=fake BASE_URL=http://127.0.0.1:$p/v1 agentbox script $SRC/examples/demo.lua $SRC/tasks/sum_list real
+> echo exit $?; grep -rc verysecret real | grep -v ':0$'
+1 tasks, model: fake
+
+task             status   reward steps  seconds
+sum_list         failed      0.0     0 <*>
+
+0 of 1 solved. Trajectories: real
+Look at one: agentbox traj show real/sum_list_<*>.json
+exit 1
 [exit 1]
+
+A server that is not there is an infrastructure failure, never a score.
+
+$ MODEL=fake BASE_URL=http://127.0.0.1:1/v1 agentbox script $SRC/examples/demo.lua $SRC/tasks/sum_list
+1 tasks, model: fake
+
+task             status   reward steps  seconds
+sum_list         error         -     0 <*>
+
+0 of 1 solved. Trajectories: runs/demo
+Look at one: agentbox traj show runs/demo/<*>.json
+demo: sum_list: could not connect to 127.0.0.1:1: <*>
+Try: agentbox doctor
+[exit 3]
 
 $ agentbox script $SRC/examples/demo.lua $SRC/nowhere
 demo: <*>nowhere: no such folder
