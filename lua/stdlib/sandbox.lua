@@ -52,7 +52,8 @@ local Sandbox = {}
 Sandbox.__index = Sandbox
 Sandbox.__name = "agentbox.Sandbox"
 
--- What only some backends can: the method is absent elsewhere, so that a caller can ask for it.
+---A sandbox of a backend that can freeze; elsewhere the method is absent, so that a caller can ask for it.
+---@class agentbox.native.Sandbox: agentbox.Sandbox
 local Freezable = setmetatable({}, { __index = Sandbox })
 Freezable.__index = Freezable
 Freezable.__name = Sandbox.__name
