@@ -10,15 +10,37 @@
 
 #define FIBER_TYPE "agentbox.fiber"
 
-enum { GRACE_MS = 5000 };
+enum { GRACE_MS = 5000, POOL_SIZE = 32 };
 
 /* Its address is the registry key of the table fiber -> userdata, which anchors the
  * living. */
 static const char fibers_key = 0;
 
+/* The same for the list of coroutines whose fibers have ended: a new one costs more than
+ * the rest. */
+static const char pool_key = 0;
+
+/* Beside each lua_State lies a word: the scheduler; for a fiber's coroutine the fiber,
+ * tagged; and for the coroutine of a fiber that has ended the scheduler, tagged: scripts
+ * may not resume those either. */
+enum { TAG_FIBER = 1, TAG_ENDED = 2 };
+
+static uintptr_t *owner_of(lua_State *L)
+{
+    return (uintptr_t *)lua_getextraspace(L);
+}
+
+bool abl_is_fiber_co(lua_State *co)
+{
+    return *owner_of(co) & (TAG_FIBER | TAG_ENDED);
+}
+
 struct ab_sched *ab_sched_of(lua_State *L)
 {
-    return *(struct ab_sched **)lua_getextraspace(L);
+    uintptr_t owner = *owner_of(L);
+    if (owner & TAG_FIBER)
+        return ((struct ab_fiber *)(owner - TAG_FIBER))->sched;
+    return (struct ab_sched *)(owner & ~(uintptr_t)TAG_ENDED);
 }
 
 void ab_sched_init(struct ab_sched *s, lua_State *main, struct ab_loop *loop)
@@ -26,7 +48,7 @@ void ab_sched_init(struct ab_sched *s, lua_State *main, struct ab_loop *loop)
     *s = (struct ab_sched){.loop = loop, .main = main, .grace_ms = GRACE_MS};
     ab_list_init(&s->ready);
     ab_list_init(&s->alive);
-    *(struct ab_sched **)lua_getextraspace(main) = s;
+    *owner_of(main) = (uintptr_t)s;
 }
 
 /* ---- life ---- */
@@ -62,16 +84,8 @@ static void drop_op(struct ab_op **slot)
 void abl_push_fiber(lua_State *L, struct ab_fiber *f)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &fibers_key);
-    lua_rawgetp(L, -1, f);
+    lua_rawgeti(L, -1, f->ref);
     lua_remove(L, -2);
-}
-
-bool abl_is_fiber_co(lua_State *L, lua_State *co)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &fibers_key);
-    bool is = lua_rawgetp(L, -1, co) != LUA_TNIL;
-    lua_pop(L, 2);
-    return is;
 }
 
 /* Adds the traceback while the stack that failed is still there. */
@@ -112,6 +126,37 @@ static void push_settled(lua_State *L, int idx)
     lua_setmetatable(L, -2);
 }
 
+/* Stack: explain, then the results. Leaves one value. */
+static void pack_results(lua_State *L, struct ab_fiber *f)
+{
+    int n = lua_gettop(L) - 1;
+    f->nresults = n;
+    if (n == 0)
+        lua_pushnil(L);
+    if (n < 2)
+        return;
+    lua_createtable(L, n, 0);
+    lua_insert(L, 2);
+    for (int i = n; i > 0; i--)
+        lua_rawseti(L, 2, i);
+}
+
+int abl_push_results(lua_State *L, int idx)
+{
+    int n = abl_check_fiber(L, idx)->nresults;
+    luaL_checkstack(L, n + 1, "too many results");
+    lua_getiuservalue(L, idx, AB_UV_RESULT);
+    if (n < 2) {
+        lua_pop(L, 1 - n);
+        return n;
+    }
+    int list = lua_gettop(L);
+    for (int i = 1; i <= n; i++)
+        lua_rawgeti(L, list, i);
+    lua_remove(L, list);
+    return n;
+}
+
 /* Stack: explain, then the results or the error. Keeps them as the fiber's result. */
 static int finish_call(lua_State *L, int status, lua_KContext ctx)
 {
@@ -123,13 +168,7 @@ static int finish_call(lua_State *L, int status, lua_KContext ctx)
                    f->account->limit_bytes >> 20);
         abl_push_errvalue(L, &err, NULL);
     } else if (ok) {
-        int n = lua_gettop(L) - 1;
-        lua_createtable(L, n, 1);
-        lua_insert(L, 2);
-        for (int i = n; i > 0; i--)
-            lua_rawseti(L, 2, i);
-        lua_pushinteger(L, n);
-        lua_setfield(L, 2, "n");
+        pack_results(L, f);
     } else {
         push_settled(L, lua_gettop(L));
     }
@@ -168,6 +207,28 @@ static void choose_account(struct ab_fiber *f)
     }
 }
 
+/* Pushes a coroutine with an empty stack. */
+static lua_State *take_coroutine(lua_State *L, struct ab_sched *s)
+{
+    if (s->pooled == 0)
+        return lua_newthread(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &pool_key);
+    lua_rawgeti(L, -1, s->pooled);
+    lua_pushboolean(L, 0);
+    lua_rawseti(L, -3, s->pooled--);
+    lua_remove(L, -2);
+    return lua_tothread(L, -1);
+}
+
+/* From the fiber on top of the stack. Its slot in the list exists: this cannot raise. */
+static void keep_coroutine(lua_State *L, struct ab_sched *s)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &pool_key);
+    lua_getiuservalue(L, -2, AB_UV_CO);
+    lua_rawseti(L, -2, ++s->pooled);
+    lua_pop(L, 1);
+}
+
 struct ab_fiber *abl_fiber_new(lua_State *L, int nargs)
 {
     struct ab_sched *s = ab_sched_of(L);
@@ -182,7 +243,7 @@ struct ab_fiber *abl_fiber_new(lua_State *L, int nargs)
     ab_list_init(&f->join_link);
     luaL_setmetatable(L, FIBER_TYPE);
     lua_insert(L, fn);
-    lua_State *co = lua_newthread(L);
+    lua_State *co = take_coroutine(L, s);
     lua_setiuservalue(L, fn, AB_UV_CO);
     if (!lua_checkstack(co, nargs + 2))
         luaL_error(L, "too many arguments");
@@ -195,14 +256,13 @@ struct ab_fiber *abl_fiber_new(lua_State *L, int nargs)
         lua_pop(L, 1);
     }
     lua_rawgetp(L, LUA_REGISTRYINDEX, &fibers_key);
-    lua_pushboolean(L, 1);
-    lua_rawsetp(L, -2, co);
     lua_pushvalue(L, fn);
-    lua_rawsetp(L, -2, f);
+    f->ref = luaL_ref(L, -2);
     lua_pop(L, 1);
 
     f->sched = s; /* from here on nothing raises */
     f->co = co;
+    *owner_of(co) = (uintptr_t)f | TAG_FIBER;
     choose_account(f);
     ab_list_append(&s->alive, &f->all);
     s->live++;
@@ -218,6 +278,9 @@ struct ab_fiber *abl_check_fiber(lua_State *L, int arg)
 
 static void release(struct ab_fiber *f)
 {
+    if (f->co)
+        *owner_of(f->co) = (uintptr_t)f->sched | TAG_ENDED;
+    f->co = NULL;
     drop_op(&f->deadline);
     drop_op(&f->grace);
     ab_list_remove(&f->link);
@@ -250,8 +313,9 @@ static void cancel_others(struct ab_sched *s, const char *why)
         ab_fiber_cancel(AB_CONTAINER(it, struct ab_fiber, all), &err);
 }
 
-/* The result of a dead fiber stays in its handle; the registry lets go. */
-static void retire(struct ab_fiber *f)
+/* The result of a dead fiber stays in its handle; the registry lets go. clean: its
+ * coroutine ended by itself and has an empty stack. Nothing here allocates. */
+static void retire(struct ab_fiber *f, bool clean)
 {
     struct ab_sched *s = f->sched;
     s->live--;
@@ -265,12 +329,15 @@ static void retire(struct ab_fiber *f)
     }
     release(f);
     lua_rawgetp(s->main, LUA_REGISTRYINDEX, &fibers_key);
-    lua_pushnil(s->main); /* clearing a present key cannot fail */
-    lua_rawsetp(s->main, -2, f);
+    lua_rawgeti(s->main, -1, f->ref);
+    if (clean && s->pooled < POOL_SIZE)
+        keep_coroutine(s->main, s);
     lua_pushnil(s->main);
-    lua_rawsetp(s->main, -2, f->co);
-    lua_pop(s->main, 1);
-    if (f == s->root) {
+    lua_setiuservalue(s->main, -2, AB_UV_CO);
+    luaL_unref(s->main, -2, f->ref);
+    bool was_root = f == s->root;
+    lua_pop(s->main, 2); /* f may be collected from here on */
+    if (was_root) {
         s->root = NULL;
         cancel_others(s, "the main fiber has ended");
     }
@@ -466,7 +533,7 @@ static void resume(struct ab_fiber *f)
         f->status = AB_FIBER_FAILED; /* out of memory while keeping the result */
     if (rc != LUA_OK)
         lua_resetthread(f->co);
-    retire(f);
+    retire(f, rc == LUA_OK);
 }
 
 /* One pass over what is ready now; a busy fiber goes to the end and waits for its next
@@ -505,4 +572,10 @@ void abl_register(lua_State *L)
     lua_pop(L, 1);
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &fibers_key);
+    lua_createtable(L, POOL_SIZE, 0);
+    for (int i = 1; i <= POOL_SIZE; i++) {
+        lua_pushboolean(L, 0);
+        lua_rawseti(L, -2, i);
+    }
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &pool_key);
 }

@@ -49,6 +49,8 @@ struct ab_fiber {
     struct ab_op *grace;      /* owns, or NULL; set once cancelled */
     struct ab_account *account; /* owns a share */
     struct ab_err cancel_err;   /* what to raise, unless user value 4 is set */
+    int ref;                    /* in the table that anchors the living */
+    int nresults;               /* user value 3: nothing, the value, or a list of them */
     int nwake;                  /* values that a wake left on co */
     bool woken;                 /* they must be delivered, even before a cancel */
     bool sliced;                /* left its turn in the middle of a computation */
@@ -74,10 +76,11 @@ struct ab_sched {
     struct ab_list alive;
     int live;
     int failed;
+    int pooled;   /* coroutines kept for the next fibers */
     int blocked;  /* nested coroutines that a slice cannot leave */
     bool slicing; /* a slice is on its way out to the scheduler */
     uint64_t resumed_ns, resumed_cpu_ns;
-    uint64_t next_arm_ns; /* read and written in the signal handler alone */
+    uint64_t next_arm_cpu_ns; /* read and written in the signal handler alone */
     uint64_t grace_ms;
     bool exiting; /* os.exit was called: */
     int exit_status;
@@ -108,6 +111,9 @@ enum {
     AB_UV_CANCEL,
     AB_UV_COUNT = AB_UV_CANCEL
 };
+
+/* Pushes the results of the fiber at idx, which is done; gives their number. */
+int abl_push_results(lua_State *L, int idx);
 
 /* Ignored when the fiber is dead or was cancelled before. */
 void ab_fiber_cancel(struct ab_fiber *f, const struct ab_err *why);
@@ -147,6 +153,12 @@ bool abl_can_wait(lua_State *L);
 struct ab_anchor *abl_anchor(lua_State *L);
 int abl_wait(lua_State *L, struct ab_anchor *anchor,
              int (*push)(lua_State *, struct ab_op *));
+
+/* Waits for ab_fiber_make_ready alone, without an anchor. Raises where waiting is
+ * refused. */
+int abl_wait_bare(lua_State *L, enum ab_fiber_status status,
+                  int (*push)(lua_State *, struct ab_op *));
+void abl_check_wait(lua_State *L);
 
 /* The same, with the status that other fibers see: AB_FIBER_PARKED accepts wake values,
  * which push_result finds on top of the stack, fiber->nwake of them; AB_FIBER_READY only

@@ -61,11 +61,11 @@ static int push_woken(lua_State *L, struct ab_op *op)
 
 static int l_park(lua_State *L)
 {
-    bool timed = !lua_isnoneornil(L, 1);
-    uint64_t ms = timed ? abl_check_ms(L, 1) : 0;
+    if (lua_isnoneornil(L, 1))
+        return abl_wait_bare(L, AB_FIBER_PARKED, push_woken);
+    uint64_t ms = abl_check_ms(L, 1);
     struct ab_anchor *anchor = abl_anchor(L);
-    if (timed)
-        anchor->op = ab_timer_start(abl_loop(L), ms);
+    anchor->op = ab_timer_start(abl_loop(L), ms);
     return abl_wait_as(L, anchor, AB_FIBER_PARKED, push_woken);
 }
 
@@ -96,28 +96,17 @@ static bool is_dead(const struct ab_fiber *f)
 static int push_result(lua_State *L, struct ab_fiber *f)
 {
     f->observed = true;
-    int kind = lua_getiuservalue(L, 1, AB_UV_RESULT);
     lua_pushboolean(L, f->status == AB_FIBER_DONE);
-    lua_insert(L, -2);
-    if (f->status == AB_FIBER_FAILED) {
-        if (kind != LUA_TNIL)
-            return 2;
-        struct ab_err err = f->cancel_err;
-        if (err.code == AB_OK)
-            ab_err_set(&err, AB_ENOMEM, "not enough memory");
-        lua_pop(L, 1);
-        abl_push_errvalue(L, &err, NULL);
+    if (f->status == AB_FIBER_DONE)
+        return 1 + abl_push_results(L, 1);
+    if (lua_getiuservalue(L, 1, AB_UV_RESULT) != LUA_TNIL)
         return 2;
-    }
-    int table = lua_gettop(L);
-    lua_getfield(L, table, "n");
-    int n = (int)lua_tointeger(L, -1);
+    struct ab_err err = f->cancel_err;
+    if (err.code == AB_OK)
+        ab_err_set(&err, AB_ENOMEM, "not enough memory");
     lua_pop(L, 1);
-    luaL_checkstack(L, n, "too many results");
-    for (int i = 1; i <= n; i++)
-        lua_rawgeti(L, table, i);
-    lua_remove(L, table);
-    return n + 1;
+    abl_push_errvalue(L, &err, NULL);
+    return 2;
 }
 
 static int push_joined(lua_State *L, struct ab_op *op)
@@ -137,19 +126,22 @@ static int l_join(lua_State *L)
     lua_settop(L, 1);
     if (is_dead(f))
         return push_result(L, f);
-    struct ab_anchor *anchor = abl_anchor(L);
+    abl_check_wait(L);
     if (f == running(L))
         luaL_error(L, "a fiber cannot join itself");
+    struct ab_anchor *anchor = timed ? abl_anchor(L) : NULL;
     if (timed)
         anchor->op = ab_timer_start(abl_loop(L), ms);
     ab_list_append(&f->joiners, &running(L)->join_link);
+    if (!timed)
+        return abl_wait_bare(L, AB_FIBER_WAITING, push_joined);
     return abl_wait(L, anchor, push_joined);
 }
 
 /* Lets the other fibers and the loop have a turn. */
 static int l_yield(lua_State *L)
 {
-    return abl_wait_as(L, abl_anchor(L), AB_FIBER_READY, push_nothing);
+    return abl_wait_bare(L, AB_FIBER_READY, push_nothing);
 }
 
 /* ---- control ---- */

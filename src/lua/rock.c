@@ -51,16 +51,10 @@ static struct ab_watchdog *new_watchdog(struct ab_sched *s, struct ab_err *err)
 static int settle(lua_State *L, struct ab_fiber *f)
 {
     f->observed = true;
+    if (f->status == AB_FIBER_DONE)
+        return abl_push_results(L, lua_gettop(L));
     lua_getiuservalue(L, -1, AB_UV_RESULT);
-    if (f->status == AB_FIBER_FAILED)
-        lua_error(L);
-    int results = lua_gettop(L);
-    lua_getfield(L, results, "n");
-    int n = (int)lua_tointeger(L, -1);
-    luaL_checkstack(L, n, "too many results");
-    for (int i = 1; i <= n; i++)
-        lua_rawgeti(L, results, i);
-    return n;
+    return lua_error(L);
 }
 
 /* run(fn, ...): runs fn as the main fiber until no fiber is left; gives its results or

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lua/conv.h"
@@ -77,17 +78,24 @@ void ab_slice_arm(lua_State *co)
     lua_sethook(co, on_count, LUA_MASKCOUNT, 1);
 }
 
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* Arming visits every frame of the stack, and a recursion without end has a million of
  * them: at most a tenth of the time goes into it, or the handler would run for ever. */
 void ab_slice_on_tick(void *sched)
 {
     struct ab_sched *s = sched;
-    uint64_t began = ab_sched_elapsed_ns(s) + s->resumed_ns;
-    if (!s->active || began < s->next_arm_ns)
+    uint64_t began = cpu_ns();
+    if (!s->active || began < s->next_arm_cpu_ns)
         return;
     ab_slice_arm(s->active);
-    uint64_t ended = ab_sched_elapsed_ns(s) + s->resumed_ns;
-    s->next_arm_ns = ended + 10 * (ended - began);
+    uint64_t ended = cpu_ns();
+    s->next_arm_cpu_ns = ended + 10 * (ended - began);
 }
 
 /* In a signal handler: the C function that is stuck keeps the stack as it is. */
@@ -119,7 +127,7 @@ static lua_State *check_coroutine(lua_State *L, int arg)
 {
     luaL_checktype(L, arg, LUA_TTHREAD);
     lua_State *co = lua_tothread(L, arg);
-    if (co != L && abl_is_fiber_co(L, co))
+    if (co != L && abl_is_fiber_co(co))
         luaL_argerror(L, arg, "this coroutine is a fiber; use its handle");
     return co;
 }

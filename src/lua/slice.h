@@ -41,6 +41,6 @@ void abl_wait_register(lua_State *L);
 uint64_t ab_sched_elapsed_ns(const struct ab_sched *s);
 void ab_sched_charge_cpu(struct ab_sched *s);
 int abl_l_raise_cancel(lua_State *L);
-bool abl_is_fiber_co(lua_State *L, lua_State *co);
+bool abl_is_fiber_co(lua_State *co);
 
 #endif

@@ -179,8 +179,9 @@ static int l_status_of(lua_State *L)
     f->observed = true;
     int kind = lua_getiuservalue(L, 1, AB_UV_RESULT);
     if (f->status == AB_FIBER_DONE) {
-        lua_rawgeti(L, -1, 1);
-        lua_pushinteger(L, luaL_optinteger(L, -1, 0));
+        lua_settop(L, 1);
+        abl_push_results(L, 1);
+        lua_pushinteger(L, luaL_optinteger(L, 2, 0));
         return 1;
     }
     if (f->cancelling && f->cancel_err.code == AB_ECANCELLED) {

@@ -58,11 +58,16 @@ bool abl_can_wait(lua_State *L)
     return refusal(L) == NULL;
 }
 
-struct ab_anchor *abl_anchor(lua_State *L)
+void abl_check_wait(lua_State *L)
 {
     const char *why = refusal(L);
     if (why)
         luaL_error(L, "%s", why);
+}
+
+struct ab_anchor *abl_anchor(lua_State *L)
+{
+    abl_check_wait(L);
     struct ab_anchor *anchor = lua_newuserdatauv(L, sizeof *anchor, 0);
     *anchor = (struct ab_anchor){0};
     luaL_setmetatable(L, ANCHOR_TYPE);
@@ -114,4 +119,29 @@ int abl_wait(lua_State *L, struct ab_anchor *anchor,
              int (*push)(lua_State *, struct ab_op *))
 {
     return abl_wait_as(L, anchor, AB_FIBER_WAITING, push);
+}
+
+static int bare_over(lua_State *L, int status, lua_KContext push)
+{
+    struct ab_fiber *f = ab_sched_of(L)->running;
+    (void)status;
+    if (f->pending && !f->woken) {
+        ab_list_remove(&f->join_link);
+        abl_raise_cancel(L, f);
+    }
+    int n = ((int (*)(lua_State *, struct ab_op *))push)(L, NULL);
+    f->nwake = 0;
+    f->woken = false;
+    return n;
+}
+
+int abl_wait_bare(lua_State *L, enum ab_fiber_status status,
+                  int (*push)(lua_State *, struct ab_op *))
+{
+    abl_check_wait(L);
+    struct ab_fiber *f = ab_sched_of(L)->running;
+    if (f->pending)
+        return bare_over(L, LUA_OK, (lua_KContext)push);
+    f->status = status;
+    return lua_yieldk(L, 0, (lua_KContext)push, bare_over);
 }
