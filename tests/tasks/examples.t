@@ -81,3 +81,18 @@ runs/art/exchanges.jsonl: 2 of 2 rollouts
 trajectories=2 problems=0
 1
 [exit 0]
+
+What docs/lua.md and the README show runs as it stands.
+
+$ awk '/^```lua/ { n++; f = 1; next } /^```/ { f = 0 } f { print > ("lua" n ".lua") }' $SRC/docs/lua.md; agentbox script lua1.lua; agentbox script lua2.lua
+0	42
+
+1 2 3
+nil	timeout
+[exit 0]
+
+$ awk '/^```lua/ { f = 1; next } /^```/ { f = 0 } f' $SRC/README.md > line_count.lua
+> echo 'return { { tool_calls = { { name = "line_count", arguments = { path = "test_reverse.py" } } } }, "done" }' > model.lua
+> agentbox run $SRC/tasks/fix_reverse --model scripted:model.lua --tool line_count.lua --out readme >out; cat readme/*.json | grep -o '27 test_reverse.py' | sort -u
+27 test_reverse.py
+[exit 0]
