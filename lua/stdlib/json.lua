@@ -8,6 +8,9 @@
 ---
 --- Floats are written as Python writes them: the shortest text that reads back as the same
 --- number, `1e-07`, `1e+16`, `100000.0`.
+---
+--- `require "cjson"` is the real lua-cjson, for scripts written for it. It turns `[]` into `{}`, integers beyond 2^53 into
+--- floats, and forgets the order of keys; its null may be encoded here.
 local sys = require "agentbox.sys.json"
 
 local M = {}
