@@ -85,13 +85,6 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Arming visits every frame of the stack, and a recursion without end has a million of
  * them: at most a tenth of the time goes into it, or the handler would run for ever. */
 void ab_slice_on_tick(void *sched)
