@@ -72,6 +72,29 @@ function M.test_memory_hog_fails_alone()
   lu.assertEquals(e.code, "nomem")
 end
 
+-- A million frames: neither the slices nor the traceback may take more than their share.
+function M.test_recursion_without_end_fails_alone()
+  local function deep() return 1 + deep() end
+  local e = beside_others(function()
+    local ok, text = xpcall(deep, debug.traceback)
+    lu.assertFalse(ok)
+    lu.assertTrue(#text < 4000)
+    deep()
+  end, { cpu_s = 60 })
+  lu.assertStrContains(e.msg, "stack overflow")
+  lu.assertStrContains(e.traceback, "more than 2000 levels")
+end
+
+function M.test_tracebacks_are_those_of_lua()
+  local co = coroutine.create(function() coroutine.yield() end)
+  coroutine.resume(co)
+  lu.assertStrContains(debug.traceback(co), "in function 'coroutine.yield'")
+  lu.assertStrContains(debug.traceback(co, "said"), "said\nstack traceback:\n\t")
+  lu.assertStrContains(debug.traceback("said", 1), "runaway_test.lua:")
+  lu.assertEquals(debug.traceback({}) ~= nil, true)
+  lu.assertStrContains(debug.traceback(), "stack traceback:")
+end
+
 function M.test_memory_comes_back()
   local f = fiber.spawn(function()
     fiber.current():limit { memory_bytes = 32 << 20 }
