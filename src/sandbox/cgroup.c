@@ -29,6 +29,8 @@ static struct {
     bool alias[HIERARCHIES]; /* shares the directory of an earlier hierarchy, or of v2 */
     char name[96];
     unsigned next;
+    pid_t companion;
+    bool crowded; /* somebody else is in our cgroup, so that it cannot pass controllers on */
 } self;
 
 static const char *const v1_names[HIERARCHIES] = {NULL, "memory", "pids", "cpu"};
@@ -194,6 +196,21 @@ static int open_dir(int dir, const char *path)
     return openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+static void move_into(int dir, const char *name)
+{
+    char text[32];
+    int leaf = open_dir(dir, name);
+    if (leaf < 0)
+        return;
+    write_text(leaf, "cgroup.procs", "0");
+    snprintf(text, sizeof text, "%d", (int)self.companion);
+    if (self.companion > 0)
+        write_text(leaf, "cgroup.procs", text);
+    close(leaf);
+}
+
+static int sweep_below(int dir, bool dry, int depth);
+
 /* Controllers go down only through a cgroup without processes of its own: our process
  * moves into a leaf of our own cgroup first, unless we may use the root. */
 static int open_v2_parent(const char *at, const char *own)
@@ -211,14 +228,10 @@ static int open_v2_parent(const char *at, const char *own)
             close(dir);
         return -1;
     }
-    snprintf(path, sizeof path, "agentbox-engine-%d", (int)getpid());
-    if (mkdirat(dir, path, 0755) == 0 || errno == EEXIST) {
-        int leaf = open_dir(dir, path);
-        if (leaf >= 0) {
-            write_text(leaf, "cgroup.procs", "0");
-            close(leaf);
-        }
-    }
+    sweep_below(fcntl(dir, F_DUPFD_CLOEXEC, 3), false, SWEEP_DEPTH); /* what engines before us left */
+    snprintf(path, sizeof path, "%s-engine", ab_cgroup_ident());
+    if (mkdirat(dir, path, 0755) == 0 || errno == EEXIST)
+        move_into(dir, path);
     return dir;
 }
 
@@ -254,7 +267,8 @@ static bool enable_v2(const char *controller)
 {
     char text[256], word[32];
     snprintf(word, sizeof word, "+%s", controller);
-    write_text(self.parent[V2], "cgroup.subtree_control", word);
+    if (write_text(self.parent[V2], "cgroup.subtree_control", word) < 0 && errno == EBUSY)
+        self.crowded = true;
     write_text(self.ident[V2], "cgroup.subtree_control", word);
     return read_text(self.ident[V2], "cgroup.subtree_control", text, sizeof text) == 0 &&
            has_word(text, controller);
@@ -265,10 +279,20 @@ static void note_why(void)
     struct ab_cgroup_info *i = &self.info;
     if (i->memory && i->pids && i->cpu)
         return;
+    if (self.crowded) {
+        snprintf(i->why, sizeof i->why, "other processes are in our cgroup: start agentbox itself with "
+                 "systemd-run --user --scope -p Delegate=yes, not a shell");
+        return;
+    }
     snprintf(i->why, sizeof i->why,
              "no control over%s%s%s: run as root, or under systemd-run --user --scope -p "
              "Delegate=yes",
              i->memory ? "" : " memory", i->pids ? "" : " pids", i->cpu ? "" : " cpu");
+}
+
+void ab_cgroup_companion(pid_t pid)
+{
+    self.companion = pid;
 }
 
 const struct ab_cgroup_info *ab_cgroup_probe(void)
@@ -276,6 +300,7 @@ const struct ab_cgroup_info *ab_cgroup_probe(void)
     if (self.probed)
         return &self.info;
     self.probed = true;
+    atexit(ab_cgroup_end);
     for (int h = 0; h < HIERARCHIES; h++)
         self.parent[h] = self.ident[h] = -1;
     const char *forced = getenv("AGENTBOX_CGROUP");

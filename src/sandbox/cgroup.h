@@ -1,10 +1,10 @@
 /* cgroup.h - limits of memory, processes and CPU, by what this machine gives us.
  *
- *     level      limits by                 whole-sandbox kill     out of memory is known
- * by v2         cgroup2 controllers       cgroup of the sandbox  memory.events oom_kill
- *     hybrid     v1 controllers            empty cgroup2          memory.oom_control
- * oom_kill v1         v1 controllers            pid 1                  the same none
- * resource limits           pid 1                  nothing: oom is never claimed
+ *     level      limits by            whole-sandbox kill     out of memory is known by
+ *     v2         cgroup2 controllers  cgroup of the sandbox  memory.events oom_kill
+ *     hybrid     v1 controllers       empty cgroup2          memory.oom_control oom_kill
+ *     v1         v1 controllers       pid 1                  the same
+ *     none       resource limits      pid 1                  nothing: oom is never claimed
  *
  * Layout, in each hierarchy: BASE/agentbox-BOOT-PID-START/sN. BOOT is the start of the
  * boot id, PID and START name the engine, so that ab_cgroup_sweep() can tell a dead
@@ -13,6 +13,8 @@
  */
 #ifndef AB_SANDBOX_CGROUP_H
 #define AB_SANDBOX_CGROUP_H
+
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/wire.h"
@@ -40,6 +42,9 @@ struct ab_cgroup_usage {
     double cpu_s;
     bool known;
 };
+
+/* A process of ours that must go where this one goes: the zygote. Before the probe. */
+void ab_cgroup_companion(pid_t pid);
 
 /* What this process can have. Looked up once. Borrowed. */
 const struct ab_cgroup_info *ab_cgroup_probe(void);
@@ -72,7 +77,7 @@ const char *ab_cgroup_ident(void);
  * sandboxes that were; dry only counts. */
 int ab_cgroup_sweep(bool dry);
 
-/* Removes this engine's own directory, when no sandbox is left. */
+/* Removes this engine's own directory, when no sandbox is left; done at exit. */
 void ab_cgroup_end(void);
 
 #endif

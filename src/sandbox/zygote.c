@@ -69,6 +69,7 @@ int ab_zygote_start(struct ab_err *err)
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     zygote_sock = pair[0];
     zygote_pid = pid;
+    ab_cgroup_companion(pid);
     was_set_up = false;
     return 0;
 }
