@@ -22,15 +22,22 @@ struct ab_account {
     bool shared; /* set by a limit: children pay into it too */
 };
 
+enum { AB_HEAP_CLASSES = 16 };
+
 struct ab_heap {
     size_t bytes;
-    size_t limit_bytes;         /* 0: none */
-    struct ab_account engine;   /* what no fiber pays for */
-    struct ab_account *charged; /* borrowed; never NULL */
-    size_t fiber_limit_bytes;   /* for new accounts */
+    size_t limit_bytes;          /* 0: none */
+    struct ab_account engine;    /* what no fiber pays for */
+    struct ab_account *charged;  /* borrowed; never NULL */
+    size_t fiber_limit_bytes;    /* for new accounts */
+    void *free[AB_HEAP_CLASSES]; /* small blocks by size: lists of what was freed */
+    void *chunks;                /* owns; what they are cut from */
 };
 
 void ab_heap_init(struct ab_heap *heap);
+
+/* After lua_close. Small blocks are cut from chunks that are kept until here. */
+void ab_heap_fini(struct ab_heap *heap);
 
 /* A lua_Alloc; ud is the heap. */
 void *ab_heap_alloc(void *ud, void *ptr, size_t osize, size_t nsize);

@@ -236,6 +236,7 @@ int ab_state_main(struct ab_state *s, int argc, char **argv)
 void ab_state_fini(struct ab_state *s)
 {
     lua_close(s->L);
+    ab_heap_fini(&s->heap);
     ab_watchdog_free(s->wd);
     ab_loop_fini(&s->loop);
 }

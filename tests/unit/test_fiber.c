@@ -154,6 +154,7 @@ static struct outcome scenario(long fail_at)
     lua_close(L);
     out.swept = ab_loop_fini(&loop);
     out.left = heap.real.bytes;
+    ab_heap_fini(&heap.real);
     return out;
 }
 
@@ -231,6 +232,7 @@ static void run_cancelled(const char *body, char *trace, size_t size)
     ab_watchdog_free(sched.wd);
     assert_int_equal(ab_loop_fini(&loop), 0);
     assert_int_equal(heap.bytes, 0);
+    ab_heap_fini(&heap);
 }
 
 static void test_a_handler_that_waits_for_ever_is_closed(void **state)
@@ -295,6 +297,35 @@ static void test_accounts_are_exact(void **state)
     ab_heap_alloc(&heap, p, 900, 0);
     assert_int_equal(heap.bytes, 0);
     ab_account_unref(a);
+    ab_heap_fini(&heap);
+}
+
+/* Blocks of every size keep their bytes while they grow and shrink through the classes.
+ */
+static void test_blocks_keep_their_bytes(void **state)
+{
+    enum { COUNT = 64, ROUNDS = 20000 };
+    struct ab_heap heap;
+    unsigned char *blocks[COUNT] = {0};
+    size_t sizes[COUNT] = {0};
+    unsigned seed = 1;
+    (void)state;
+    ab_heap_init(&heap);
+    for (int i = 0; i < ROUNDS; i++) {
+        seed = seed * 1103515245u + 12345u;
+        size_t k = seed / 65536 % COUNT, size = seed / 7 % (seed & 64 ? 40 : 600);
+        blocks[k] = ab_heap_alloc(&heap, blocks[k], sizes[k], size);
+        assert_true((size == 0) == (blocks[k] == NULL));
+        for (size_t j = 0; j < size && j < sizes[k]; j++)
+            assert_int_equal(blocks[k][j], k);
+        if (size)
+            memset(blocks[k], (int)k, size);
+        sizes[k] = size;
+    }
+    for (int k = 0; k < COUNT; k++)
+        ab_heap_alloc(&heap, blocks[k], sizes[k], 0);
+    assert_int_equal(heap.bytes, 0);
+    ab_heap_fini(&heap);
 }
 
 int main(void)
@@ -305,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_a_handler_that_waits_for_ever_is_closed),
         cmocka_unit_test(test_a_handler_that_loops_for_ever_is_stopped),
         cmocka_unit_test(test_accounts_are_exact),
+        cmocka_unit_test(test_blocks_keep_their_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
