@@ -19,7 +19,8 @@
 
 const char *ab_step = "start";
 
-/* A sandbox that lives, to free its uid range when it ends and to kill it when the engine ends. */
+/* A sandbox that lives, to free its uid range when it ends and to kill it when the engine
+ * ends. */
 struct life {
     int pidfd;
     struct slot *slot;
@@ -48,7 +49,8 @@ static void life_begin(int pidfd, const struct box *b)
         ab_store_end(b->upper_number);
         return;
     }
-    *life = (struct life){.pidfd = pidfd, .slot = slot, .upper = b->upper_number, .next = lives};
+    *life = (struct life){
+        .pidfd = pidfd, .slot = slot, .upper = b->upper_number, .next = lives};
     if (lives)
         lives->prev = life;
     lives = life;
@@ -76,7 +78,8 @@ static void life_end(struct life *life)
 static void take_setup(const uint8_t *buf, size_t len, const int *fds, int nfds)
 {
     struct ab_wire_setup m;
-    if (ab_wire_get_setup(buf, len, &m) < 0 || (int)m.parents != nfds || zygote.nparents) {
+    if (ab_wire_get_setup(buf, len, &m) < 0 || (int)m.parents != nfds ||
+        zygote.nparents) {
         ab_wire_close_fds(fds, nfds);
         return;
     }
@@ -87,7 +90,8 @@ static void take_setup(const uint8_t *buf, size_t len, const int *fds, int nfds)
     snprintf(zygote.nameserver, sizeof zygote.nameserver, "%s", m.nameserver);
 }
 
-/* Sorts the descriptors of a CREATE into the box; -1 when they do not match the message. */
+/* Sorts the descriptors of a CREATE into the box; -1 when they do not match the message.
+ */
 static int take_fds(struct box *b, const int *fds, int nfds)
 {
     bool cgroup2 = b->spec.flags & AB_WIRE_CGROUP2;
@@ -173,18 +177,21 @@ static bool remove_cgroups(void)
 {
     int left = 0;
     for (int i = 0; i < zygote.nparents; i++) {
-        int dir = openat(zygote.parents[i], zygote.ident, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int dir =
+            openat(zygote.parents[i], zygote.ident, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0)
             continue;
         left += remove_below(dir);
         close(dir);
-        if (unlinkat(zygote.parents[i], zygote.ident, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        if (unlinkat(zygote.parents[i], zygote.ident, AT_REMOVEDIR) < 0 &&
+            errno != ENOENT)
             left++;
     }
     return left == 0;
 }
 
-/* The engine is gone. Its sandboxes see the end of their own sockets too; this makes sure. */
+/* The engine is gone. Its sandboxes see the end of their own sockets too; this makes
+ * sure. */
 static void bury(void)
 {
     for (struct life *l = lives; l; l = l->next)
@@ -239,7 +246,8 @@ int main(void)
             if (ev[i].data.ptr)
                 life_end(ev[i].data.ptr);
             else
-                alive = serve();
+                alive = !(ev[i].events & EPOLLHUP) &&
+                        serve(); /* requests of the dead are not served */
         }
         if (n > 0)
             idle_work = zygote.ready && zygote.nets < AB_NET_POOL;
