@@ -24,7 +24,8 @@ static void put_bytes(struct ab_wire_out *o, const void *data, size_t len)
 
 static void put_u32(struct ab_wire_out *o, uint32_t v)
 {
-    uint8_t b[4] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)};
+    uint8_t b[4] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16),
+                    (uint8_t)(v >> 24)};
     put_bytes(o, b, sizeof b);
 }
 
@@ -93,7 +94,8 @@ static struct in open_packet(const uint8_t *buf, size_t len, enum ab_wire_type t
     return in;
 }
 
-/* Nothing may be left over: it would mean that the two sides disagree about the message. */
+/* Nothing may be left over: it would mean that the two sides disagree about the message.
+ */
 static int close_packet(const struct in *in)
 {
     return in->bad || in->pos != in->len ? -1 : 0;
@@ -328,7 +330,8 @@ union control {
     struct cmsghdr align;
 };
 
-int ab_wire_send(int sock, const uint8_t *buf, size_t len, const int *fds, int nfds, int flags)
+int ab_wire_send(int sock, const uint8_t *buf, size_t len, const int *fds, int nfds,
+                 int flags)
 {
     union control control = {0};
     struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};

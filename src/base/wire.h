@@ -1,17 +1,17 @@
 /* wire.h - what the engine and agentbox-init say to each other.
  *
- *     engine ──CREATE──► zygote           one socket, one way; end of file kills every sandbox
- *     engine ◄──BORN── zygote ┐           one socket per sandbox, made by the engine and passed
- *     engine ◄──READY─ pid 1  ├ control   with CREATE; FAILED may stand in for either answer
- *     engine ──EXEC──► pid 1  │           KILL here is for everything inside; READY answers it
- *     engine ──KILL──► pid 1  ┘
- *     engine ──KILL──► pid 1  ┐           one socket per command, passed with EXEC; closing it
- *     engine ◄──EXIT── pid 1  ┘ command   means KILL, for both sides
+ *     engine ──CREATE──► zygote           one socket, one way; end of file kills every
+ * sandbox engine ◄──BORN── zygote ┐           one socket per sandbox, made by the engine
+ * and passed engine ◄──READY─ pid 1  ├ control   with CREATE; FAILED may stand in for
+ * either answer engine ──EXEC──► pid 1  │           KILL here is for everything inside;
+ * READY answers it engine ──KILL──► pid 1  ┘ engine ──KILL──► pid 1  ┐           one
+ * socket per command, passed with EXEC; closing it engine ◄──EXIT── pid 1  ┘ command
+ * means KILL, for both sides
  *
- * A message is one packet of a SOCK_SEQPACKET socket: a 32-bit type, then the fields in the
- * order of the struct, little endian, strings with their length and a final NUL. Descriptors
- * travel beside it. The decoders believe nothing: lengths, counts, NULs and leftovers are
- * checked, so a hostile pid 1 can at worst make its own sandbox fail.
+ * A message is one packet of a SOCK_SEQPACKET socket: a 32-bit type, then the fields in
+ * the order of the struct, little endian, strings with their length and a final NUL.
+ * Descriptors travel beside it. The decoders believe nothing: lengths, counts, NULs and
+ * leftovers are checked, so a hostile pid 1 can at worst make its own sandbox fail.
  *
  * Uses libc only, allocates nothing; shared by the engine and the static init.
  */
@@ -28,11 +28,13 @@
 
 enum ab_wire_type {
     AB_WIRE_SETUP = 1, /* engine to zygote, first; fds: cgroup parent directories */
-    AB_WIRE_CREATE,    /* fds: control socket, layers, cgroup2 directory, v1 cgroup.procs */
-    AB_WIRE_BORN,      /* fds: pidfd, file tree, upper file system, network namespace, user namespace */
+    AB_WIRE_CREATE, /* fds: control socket, layers, cgroup2 directory, v1 cgroup.procs */
+    AB_WIRE_BORN,   /* fds: pidfd, file tree, upper file system, network namespace, user
+                       namespace */
     AB_WIRE_READY,
-    AB_WIRE_FAILED,  /* fds: pidfd of a child to reap, if there is one */
-    AB_WIRE_EXEC,    /* fds: command socket, stdout, stderr, stdin, strings; those that apply */
+    AB_WIRE_FAILED, /* fds: pidfd of a child to reap, if there is one */
+    AB_WIRE_EXEC, /* fds: command socket, stdout, stderr, stdin, strings; those that apply
+                   */
     AB_WIRE_STARTED, /* fds: terminal */
     AB_WIRE_KILL,
     AB_WIRE_RESIZE,
@@ -42,9 +44,9 @@ enum ab_wire_type {
 
 enum ab_wire_create_flag {
     AB_WIRE_HOST_IMAGE = 1 << 0, /* the generated skeleton over the host's /usr */
-    AB_WIRE_NET_FULL = 1 << 1,   /* a namespace to be wired to the outside by the engine */
-    AB_WIRE_CGROUP2 = 1 << 2,    /* a cgroup2 directory is among the descriptors */
-    AB_WIRE_RLIMITS = 1 << 3,    /* no memory or pids controller: resource limits instead */
+    AB_WIRE_NET_FULL = 1 << 1, /* a namespace to be wired to the outside by the engine */
+    AB_WIRE_CGROUP2 = 1 << 2,  /* a cgroup2 directory is among the descriptors */
+    AB_WIRE_RLIMITS = 1 << 3,  /* no memory or pids controller: resource limits instead */
 };
 
 struct ab_wire_setup {
@@ -69,10 +71,14 @@ struct ab_wire_create {
 
 /* Which way the zygote had to go here; found by trying, once. */
 enum ab_wire_fact {
-    AB_WIRE_OLD_MOUNTS = 1 << 0,   /* trees are attached while they are put together */
-    AB_WIRE_USR_UNMAPPED = 1 << 1, /* the file system of /usr cannot map user ids: it is nobody's inside */
-    AB_WIRE_SKEL_COPIED = 1 << 2,  /* nor can tmpfs: each uid range has a skeleton of its own */
-    AB_WIRE_NO_XATTR = 1 << 3,     /* tmpfs keeps no attributes of users: the root is a copy, not an overlay */
+    AB_WIRE_OLD_MOUNTS = 1 << 0, /* trees are attached while they are put together */
+    AB_WIRE_USR_UNMAPPED =
+        1 << 1, /* the file system of /usr cannot map user ids: it is nobody's inside */
+    AB_WIRE_SKEL_COPIED =
+        1 << 2, /* nor can tmpfs: each uid range has a skeleton of its own */
+    AB_WIRE_NO_XATTR =
+        1
+        << 3, /* tmpfs keeps no attributes of users: the root is a copy, not an overlay */
 };
 
 struct ab_wire_born {
@@ -91,8 +97,8 @@ struct ab_wire_failed {
 
 enum ab_wire_exec_flag {
     AB_WIRE_TERMINAL = 1 << 0, /* stdin is a new pty; STARTED brings its other side */
-    AB_WIRE_IN_FILE = 1 << 1,  /* the strings are in a sealed memfd, the last descriptor */
-    AB_WIRE_STDIN = 1 << 2,    /* stdin is passed; else it is /dev/null */
+    AB_WIRE_IN_FILE = 1 << 1, /* the strings are in a sealed memfd, the last descriptor */
+    AB_WIRE_STDIN = 1 << 2,   /* stdin is passed; else it is /dev/null */
 };
 
 struct ab_wire_exec {
@@ -103,7 +109,8 @@ struct ab_wire_exec {
     uint64_t nofile; /* 0 keeps the sandbox's */
     uint64_t strings_len;
     const char *cwd;
-    const char *strings; /* argc + envc NUL-terminated strings; NULL with AB_WIRE_IN_FILE */
+    const char
+        *strings; /* argc + envc NUL-terminated strings; NULL with AB_WIRE_IN_FILE */
 };
 
 enum ab_wire_exit_flag {
@@ -139,24 +146,32 @@ long ab_wire_put_bare(uint8_t *buf, size_t cap, enum ab_wire_type type);
 enum ab_wire_type ab_wire_type(const uint8_t *buf, size_t len);
 
 /* Decoders fill m, with strings borrowed from buf; -1 when the packet is malformed. */
-int ab_wire_get_setup(const uint8_t *buf, size_t len, struct ab_wire_setup *m) AB_MUST_CHECK;
-int ab_wire_get_create(const uint8_t *buf, size_t len, struct ab_wire_create *m) AB_MUST_CHECK;
-int ab_wire_get_born(const uint8_t *buf, size_t len, struct ab_wire_born *m) AB_MUST_CHECK;
-int ab_wire_get_failed(const uint8_t *buf, size_t len, struct ab_wire_failed *m) AB_MUST_CHECK;
-int ab_wire_get_exec(const uint8_t *buf, size_t len, struct ab_wire_exec *m) AB_MUST_CHECK;
-int ab_wire_get_exit(const uint8_t *buf, size_t len, struct ab_wire_exit *m) AB_MUST_CHECK;
+int ab_wire_get_setup(const uint8_t *buf, size_t len, struct ab_wire_setup *m)
+    AB_MUST_CHECK;
+int ab_wire_get_create(const uint8_t *buf, size_t len, struct ab_wire_create *m)
+    AB_MUST_CHECK;
+int ab_wire_get_born(const uint8_t *buf, size_t len, struct ab_wire_born *m)
+    AB_MUST_CHECK;
+int ab_wire_get_failed(const uint8_t *buf, size_t len, struct ab_wire_failed *m)
+    AB_MUST_CHECK;
+int ab_wire_get_exec(const uint8_t *buf, size_t len, struct ab_wire_exec *m)
+    AB_MUST_CHECK;
+int ab_wire_get_exit(const uint8_t *buf, size_t len, struct ab_wire_exit *m)
+    AB_MUST_CHECK;
 int ab_wire_get_resize(const uint8_t *buf, size_t len, uint32_t *rows, uint32_t *cols)
     AB_MUST_CHECK;
 
 /* True when data is exactly count NUL-terminated strings. */
 bool ab_wire_is_strings(const char *data, size_t len, size_t count);
 
-/* Sends one packet; 0, or -errno (-EAGAIN when flags has MSG_DONTWAIT and there is no room).
- * The descriptors stay the caller's. */
-int ab_wire_send(int sock, const uint8_t *buf, size_t len, const int *fds, int nfds, int flags);
+/* Sends one packet; 0, or -errno (-EAGAIN when flags has MSG_DONTWAIT and there is no
+ * room). The descriptors stay the caller's. */
+int ab_wire_send(int sock, const uint8_t *buf, size_t len, const int *fds, int nfds,
+                 int flags);
 
-/* Receives one packet into buf of AB_WIRE_MAX bytes. Gives the descriptors (close-on-exec).
- * Returns its length, 0 at the end of the stream, or -errno; a packet that was cut is -EPROTO. */
+/* Receives one packet into buf of AB_WIRE_MAX bytes. Gives the descriptors
+ * (close-on-exec). Returns its length, 0 at the end of the stream, or -errno; a packet
+ * that was cut is -EPROTO. */
 long ab_wire_recv(int sock, uint8_t *buf, int fds[AB_WIRE_FDS], int *nfds, int flags);
 
 void ab_wire_close_fds(const int *fds, int nfds);

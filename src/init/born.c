@@ -61,7 +61,8 @@ static int say_born(struct zygote *z, const struct box *b, pid_t pid, int pidfd)
 /* The child waits in ab_setup() until its ids are mapped. */
 static pid_t clone_child(struct zygote *z, struct box *b, int *pidfd)
 {
-    sys_close(&z->go); /* a child that died early would leave its permission to the next */
+    sys_close(
+        &z->go); /* a child that died early would leave its permission to the next */
     z->go = eventfd(0, EFD_CLOEXEC);
     if (z->go < 0)
         return -1;
@@ -100,8 +101,9 @@ static int start_child(struct zygote *z, struct box *b, int *pidfd)
         sys_close(&b->net);
     if (ab_host_map_ids(z, pid, b->slot) < 0)
         return -1;
-    /* Pid 1 must get its turn among hundreds of busy processes with which it shares a quota of CPU;
-     * commands go back to the usual. An ordinary user may not ask for that. */
+    /* Pid 1 must get its turn among hundreds of busy processes with which it shares a
+     * quota of CPU; commands go back to the usual. An ordinary user may not ask for that.
+     */
     setpriority(PRIO_PROCESS, (id_t)pid, -20);
     ab_at("answer the engine");
     if (say_born(z, b, pid, *pidfd) < 0)

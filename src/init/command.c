@@ -1,8 +1,9 @@
 /* command.c - one command, from EXEC to execve.
  *
- * The child of vfork shares our memory until it has exec'd: it calls nothing that allocates, and
- * what it finds out (errnum) it writes where we can read it. A program that cannot be started is
- * the command's failure, not ours: the child says why on its stderr and exits as a shell would.
+ * The child of vfork shares our memory until it has exec'd: it calls nothing that
+ * allocates, and what it finds out (errnum) it writes where we can read it. A program
+ * that cannot be started is the command's failure, not ours: the child says why on its
+ * stderr and exits as a shell would.
  */
 #include "init/command.h"
 
@@ -57,8 +58,10 @@ void ab_command_finish(struct command *c)
         .code = signalled ? -1 : WEXITSTATUS(status),
         .signal = signalled ? WTERMSIG(status) : 0,
         .errnum = c->errnum,
-        .user_us = (uint64_t)usage->ru_utime.tv_sec * 1000000 + (uint64_t)usage->ru_utime.tv_usec,
-        .system_us = (uint64_t)usage->ru_stime.tv_sec * 1000000 + (uint64_t)usage->ru_stime.tv_usec,
+        .user_us = (uint64_t)usage->ru_utime.tv_sec * 1000000 +
+                   (uint64_t)usage->ru_utime.tv_usec,
+        .system_us = (uint64_t)usage->ru_stime.tv_sec * 1000000 +
+                     (uint64_t)usage->ru_stime.tv_usec,
         .max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024,
         .wall_us = ab_now_us() - c->start_us,
     };
@@ -71,7 +74,8 @@ void ab_command_finish(struct command *c)
 static void complain(const struct start *s, const char *what)
 {
     char line[600];
-    int n = snprintf(line, sizeof line, "agentbox: %.400s: %s\n", what, strerror(s->errnum));
+    int n =
+        snprintf(line, sizeof line, "agentbox: %.400s: %s\n", what, strerror(s->errnum));
     if (n > 0 && write(2, line, (size_t)n) < 0)
         return;
 }
@@ -91,7 +95,7 @@ static void try_exec(struct start *s, const char *file)
     if (errno != ENOEXEC)
         return;
     char *first = s->argv[0];
-    s->argv[-1] = (char *)(uintptr_t)"sh";
+    s->argv[-1] = (char *)(uintptr_t) "sh";
     s->argv[0] = (char *)(uintptr_t)file;
     execve("/bin/sh", s->argv - 1, s->envp);
     s->argv[0] = first;
@@ -108,7 +112,8 @@ static void exec_in_path(struct start *s)
     for (const char *p = path_variable(s), *end; p; p = end ? end + 1 : NULL) {
         end = strchr(p, ':');
         int len = end ? (int)(end - p) : (int)strlen(p);
-        int n = snprintf(s->path, sizeof s->path, "%.*s/%s", len ? len : 1, len ? p : ".", name);
+        int n = snprintf(s->path, sizeof s->path, "%.*s/%s", len ? len : 1, len ? p : ".",
+                         name);
         if (n < 0 || (size_t)n >= sizeof s->path)
             continue;
         try_exec(s, s->path);
@@ -265,7 +270,8 @@ static int start(struct pid1 *p, struct start *s, const char *strings, int ctl)
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     uint64_t ns = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-    *c = (struct command){.ctl = ctl, .start_ticks = ns / p->tick_ns, .start_us = ns / 1000};
+    *c = (struct command){
+        .ctl = ctl, .start_ticks = ns / p->tick_ns, .start_us = ns / 1000};
     pid_t pid = start_child(s);
     int saved = errno;
     if (pid > 0) {
@@ -292,7 +298,9 @@ void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, in
     if (!terminal) {
         s.io[1] = fds[at++];
         s.io[2] = fds[at++];
-        s.io[0] = has_stdin ? fds[at++] : fcntl(0, F_DUPFD_CLOEXEC, 3); /* our own stdin is the sandbox's /dev/null */
+        s.io[0] = has_stdin ? fds[at++]
+                            : fcntl(0, F_DUPFD_CLOEXEC,
+                                    3); /* our own stdin is the sandbox's /dev/null */
     }
     int file = in_file ? fds[at] : -1;
     const char *strings = in_file ? map_strings(m, file) : m->strings;

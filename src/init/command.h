@@ -30,7 +30,8 @@ struct pid1 {
     struct command commands[AB_COMMANDS];
 };
 
-/* Starts what EXEC asks for. fds are taken. An answer that cannot be started is told on its ctl. */
+/* Starts what EXEC asks for. fds are taken. An answer that cannot be started is told on
+ * its ctl. */
 void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, int nfds);
 
 /* Sends EXIT and frees the entry, whose leader was reaped. */

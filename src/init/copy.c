@@ -1,4 +1,5 @@
-/* copy.c - a tree of files, copied: for kernels whose tmpfs cannot be the upper side of an overlay. */
+/* copy.c - a tree of files, copied: for kernels whose tmpfs cannot be the upper side of
+ * an overlay. */
 #include <dirent.h>
 #include <string.h>
 #include <sys/sendfile.h>
@@ -15,7 +16,8 @@ static int copy_dir(int from, int to, int depth);
 static int copy_bytes(int from, int to, const char *name, const struct stat *st)
 {
     int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    int out = in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int out =
+        in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int rc = out < 0 ? -1 : 0;
     for (off_t left = st->st_size; rc == 0 && left > 0;) {
         ssize_t n = sendfile(out, in, NULL, left < (off_t)CHUNK ? (size_t)left : CHUNK);
@@ -42,7 +44,8 @@ static int copy_link(int from, int to, const char *name)
     return symlinkat(target, to, name);
 }
 
-static int copy_below(int from, int to, const char *name, const struct stat *st, int depth)
+static int copy_below(int from, int to, const char *name, const struct stat *st,
+                      int depth)
 {
     if (depth == DEPTH_MAX) {
         errno = ELOOP;

@@ -1,4 +1,5 @@
-/* host.c - what is prepared once: rights, mount namespaces, uid ranges, the pool of networks. */
+/* host.c - what is prepared once: rights, mount namespaces, uid ranges, the pool of
+ * networks. */
 #include <grp.h>
 #include <linux/capability.h>
 #include <net/if.h>
@@ -42,7 +43,8 @@ static bool all_ids_mapped(void)
     return all;
 }
 
-/* Root of a container may have every id and yet no right to mount: then it goes the way of others. */
+/* Root of a container may have every id and yet no right to mount: then it goes the way
+ * of others. */
 static bool may_administer(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -60,13 +62,15 @@ static int map_if_empty(const char *path, const char *map)
     sys_close(&fd);
     if (n != 0)
         return n < 0 ? -1 : 0;
-    if (strstr(path, "gid_map") && sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
+    if (strstr(path, "gid_map") &&
+        sys_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
         return -1;
     return sys_write_file(AT_FDCWD, path, map);
 }
 
-/* Root inside must never be root of the machine: /proc/sys belongs to that one, whatever its
- * capabilities. Who is root without the right to administer becomes somebody else first. */
+/* Root inside must never be root of the machine: /proc/sys belongs to that one, whatever
+ * its capabilities. Who is root without the right to administer becomes somebody else
+ * first. */
 static int leave_root(void)
 {
     static const uid_t others[] = {AB_UID_BASE, 65534};
@@ -127,8 +131,8 @@ static int empty_tmpfs(const char *size, unsigned attr)
     return tree;
 }
 
-/* A second copy of the mounts, thrown away but for a tmpfs with /proc: cloning it is cheap, and no
- * path of the host exists in it. */
+/* A second copy of the mounts, thrown away but for a tmpfs with /proc: cloning it is
+ * cheap, and no path of the host exists in it. */
 static int enter_lean_ns(struct zygote *z)
 {
     if (ab_at("copy the mount namespace") && unshare(CLONE_NEWNS) < 0)
@@ -145,7 +149,8 @@ static int enter_lean_ns(struct zygote *z)
         if (mkdirat(lean, dirs[i], 0755) < 0)
             return -1;
     if (move_mount(lean, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
-        fchdir(lean) < 0 || move_mount(proc, "", AT_FDCWD, "proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        fchdir(lean) < 0 ||
+        move_mount(proc, "", AT_FDCWD, "proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return -1;
     if (ab_at("change to the lean root") &&
         (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
@@ -176,15 +181,18 @@ static int leave_host_ns(struct zygote *z)
 static const struct {
     const char *name;
     unsigned major, minor;
-} nodes[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
+} nodes[] = {{"null", 1, 3},   {"zero", 1, 5},    {"full", 1, 7},
+             {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
 
 #define NODE_COUNT (sizeof nodes / sizeof *nodes)
 
 static int dev_links(int tree)
 {
-    static const char *const links[][2] = {
-        {"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
-        {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}};
+    static const char *const links[][2] = {{"/proc/self/fd", "fd"},
+                                           {"/proc/self/fd/0", "stdin"},
+                                           {"/proc/self/fd/1", "stdout"},
+                                           {"/proc/self/fd/2", "stderr"},
+                                           {"pts/ptmx", "ptmx"}};
     for (size_t i = 0; i < sizeof links / sizeof *links; i++)
         if (symlinkat(links[i][0], tree, links[i][1]) < 0)
             return -1;
@@ -202,7 +210,8 @@ static int make_nodes(int tree)
     umask(0);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < NODE_COUNT; i++)
-        rc = mknodat(tree, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor));
+        rc = mknodat(tree, nodes[i].name, S_IFCHR | 0666,
+                     makedev(nodes[i].major, nodes[i].minor));
     umask(022);
     return rc;
 }
@@ -217,8 +226,9 @@ int ab_host_new_dev(uint32_t uid)
     return tree;
 }
 
-/* The /dev that every sandbox gets a clone of. Device nodes when we may make them; otherwise the
- * host's own, bound one by one and kept at /dev of the lean root, to be cloned as a whole. */
+/* The /dev that every sandbox gets a clone of. Device nodes when we may make them;
+ * otherwise the host's own, bound one by one and kept at /dev of the lean root, to be
+ * cloned as a whole. */
 static int make_dev(struct zygote *z)
 {
     if (z->root)
@@ -234,7 +244,8 @@ static int make_dev(struct zygote *z)
         snprintf(path, sizeof path, "/dev/%s", nodes[i].name);
         bound[i] = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     }
-    if (leave_host_ns(z) < 0 || move_mount(tree, "", AT_FDCWD, "/dev", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    if (leave_host_ns(z) < 0 ||
+        move_mount(tree, "", AT_FDCWD, "/dev", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return -1;
     for (size_t i = 0; i < NODE_COUNT; i++) {
         int file = openat(tree, nodes[i].name, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
@@ -370,7 +381,8 @@ static int carrier_userns(struct zygote *z, const struct slot *s)
 
 int ab_host_idmap(int tree, int userns)
 {
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns};
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP,
+                              .userns_fd = (uint64_t)userns};
     return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
 }
 
@@ -382,7 +394,8 @@ int ab_host_mapped_clone(int tree, int userns)
     return copy;
 }
 
-/* A tree may be cloned only from the namespace where it is, or was made: /usr from the host's. */
+/* A tree may be cloned only from the namespace where it is, or was made: /usr from the
+ * host's. */
 int ab_host_open_image(struct zygote *z, const char *path)
 {
     if (enter_host_ns(z) < 0)
@@ -402,7 +415,8 @@ static int map_usr(struct zygote *z, struct slot *s)
     s->usr = ab_host_open_image(z, "/usr");
     if (s->usr < 0)
         return -1;
-    if (z->root && !(z->facts & AB_WIRE_USR_UNMAPPED) && ab_host_idmap(s->usr, s->userns) < 0)
+    if (z->root && !(z->facts & AB_WIRE_USR_UNMAPPED) &&
+        ab_host_idmap(s->usr, s->userns) < 0)
         z->facts |= AB_WIRE_USR_UNMAPPED;
     return 0;
 }
@@ -454,7 +468,8 @@ struct slot *ab_host_slot(struct zygote *z, uint32_t wanted)
 /* The id, as we see it, of a user inside. */
 uint32_t ab_host_uid(const struct zygote *z, const struct slot *s, uint32_t inside)
 {
-    return z->root ? AB_UID_BASE + (uint32_t)(s - z->slots) * AB_UID_RANGE + inside : inside;
+    return z->root ? AB_UID_BASE + (uint32_t)(s - z->slots) * AB_UID_RANGE + inside
+                   : inside;
 }
 
 int ab_host_map_ids(struct zygote *z, pid_t pid, const struct slot *s)

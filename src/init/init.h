@@ -1,27 +1,28 @@
 /* init.h - agentbox-init: the zygote, and pid 1 of each sandbox.
  *
  *     engine
- *       └─ zygote            exec'd from a memfd before the engine has threads, heap or secrets
- *       └─ pid 1 of sandbox  cloned by the zygote with CLONE_PARENT, never exec'd
- *            └─ commands     vfork and exec; stdio are pipes that the engine made
+ *       └─ zygote            exec'd from a memfd before the engine has threads, heap or
+ * secrets └─ pid 1 of sandbox  cloned by the zygote with CLONE_PARENT, never exec'd └─
+ * commands     vfork and exec; stdio are pipes that the engine made
  *
- * The zygote prepares, with the rights of its caller, everything that needs the host: trees,
- * quotas, network namespaces, uid ranges. The child, with the rights of a root that exists only in
- * its own user namespace, puts it together and gives the rights up. One thread, no exec.
+ * The zygote prepares, with the rights of its caller, everything that needs the host:
+ * trees, quotas, network namespaces, uid ranges. The child, with the rights of a root
+ * that exists only in its own user namespace, puts it together and gives the rights up.
+ * One thread, no exec.
  *
  *     main.c      socket to the engine, event loop, death of the engine
  *     host.c      once: user namespace, private mounts, uid ranges, network pool
  *     ranges.c    once: several users for an ordinary user
  *     skeleton.c  once: the generated root file system of image "host"
- *     tree.c      per sandbox: quota, overlays, the tree for the child and the one for the engine
- *     tree_old.c  the same before Linux 6.15, in the namespace of store.c, with copy.c in places
- *     born.c      per sandbox: clone, uid maps, answer
- *     setup.c     in the child: the order of set-up, ending with the filter
- *     pid1.c      in the child: the loop, reaping, the end
- *     command.c   in the child: one command from EXEC to execve
- *     kill.c      in the child: which processes belong to a command
+ *     tree.c      per sandbox: quota, overlays, the tree for the child and the one for
+ * the engine tree_old.c  the same before Linux 6.15, in the namespace of store.c, with
+ * copy.c in places born.c      per sandbox: clone, uid maps, answer setup.c     in the
+ * child: the order of set-up, ending with the filter pid1.c      in the child: the loop,
+ * reaping, the end command.c   in the child: one command from EXEC to execve kill.c in
+ * the child: which processes belong to a command
  *
- * Functions return 0 or -1 with errno; the step that failed is noted with ab_at() for FAILED.
+ * Functions return 0 or -1 with errno; the step that failed is noted with ab_at() for
+ * FAILED.
  */
 #ifndef AB_INIT_INIT_H
 #define AB_INIT_INIT_H
@@ -30,10 +31,10 @@
 
 #include "base/wire.h"
 
-#define AB_SLOTS      4096
-#define AB_UID_BASE   0x70000000u /* above what systemd hands out to containers */
-#define AB_UID_RANGE  65536u
-#define AB_NET_POOL   6
+#define AB_SLOTS     4096
+#define AB_UID_BASE  0x70000000u /* above what systemd hands out to containers */
+#define AB_UID_RANGE 65536u
+#define AB_NET_POOL  6
 
 /* Names the step being done; true, so that it can stand before a condition. */
 extern const char *ab_step;
@@ -43,7 +44,8 @@ static inline bool ab_at(const char *step)
     return true;
 }
 
-/* A uid range and the trees mapped to it; all -1 until first used. Reused by later sandboxes. */
+/* A uid range and the trees mapped to it; all -1 until first used. Reused by later
+ * sandboxes. */
 struct slot {
     int refs;
     int userns;         /* a namespace with this mapping, for idmapped mounts */
@@ -53,17 +55,20 @@ struct slot {
 struct zygote {
     int sock;
     bool ready;
-    bool root;       /* root of the initial user namespace with all ids; else our own namespace */
+    bool root; /* root of the initial user namespace with all ids; else our own namespace
+                */
     bool old_mounts; /* attach before use, as kernels before 6.15 want it */
     uint32_t facts;  /* enum ab_wire_fact, so far */
     int store_ns;    /* where they are attached, or -1 */
-    uint32_t uid_first, uid_rest, uid_count; /* of an ordinary user, as the engine sees it */
+    uint32_t uid_first, uid_rest,
+        uid_count; /* of an ordinary user, as the engine sees it */
     char nameserver[64];
-    int host_ns, lean_ns; /* mount namespaces: the host's tree, and ours with nearly nothing */
-    int proc;             /* the host's /proc */
-    int self_userns;      /* ours, for who wires the network of an ordinary user; or -1 */
-    int skel, dev;        /* unmapped trees */
-    int own_net;          /* where we rest; the host's network is left at set-up */
+    int host_ns,
+        lean_ns;     /* mount namespaces: the host's tree, and ours with nearly nothing */
+    int proc;        /* the host's /proc */
+    int self_userns; /* ours, for who wires the network of an ordinary user; or -1 */
+    int skel, dev;   /* unmapped trees */
+    int own_net;     /* where we rest; the host's network is left at set-up */
     int net[AB_NET_POOL], nets;
     int go; /* eventfd: uid maps are written */
     int parents[AB_WIRE_CGROUPS + 1], nparents;
@@ -92,7 +97,8 @@ struct slot *ab_host_slot(struct zygote *z, uint32_t wanted);
 int ab_host_map_ids(struct zygote *z, pid_t pid, const struct slot *s);
 uint32_t ab_host_uid(const struct zygote *z, const struct slot *s, uint32_t inside);
 int ab_host_take_net(struct zygote *z);
-bool ab_host_refill_net(struct zygote *z); /* true when it made one and another is wanted */
+bool ab_host_refill_net(
+    struct zygote *z); /* true when it made one and another is wanted */
 int ab_host_open_image(struct zygote *z, const char *path);
 int ab_host_mapped_clone(int tree, int userns);
 int ab_host_idmap(int tree, int userns);
@@ -108,14 +114,16 @@ struct ab_ranges {
 pid_t ab_ranges_ask(struct ab_ranges *r);
 int ab_ranges_wait(struct ab_ranges *r, bool entered);
 
-/* skeleton.c: fills an empty tree from the host's /etc; runs in the host's mount namespace. */
+/* skeleton.c: fills an empty tree from the host's /etc; runs in the host's mount
+ * namespace. */
 int ab_skeleton_fill(int tree, const char *nameserver);
 int ab_skeleton_own(int tree, uint32_t uid); /* gives everything in it to uid */
 
 /* tree.c */
 int ab_tree_build(struct zygote *z, struct box *b);
 int ab_tree_upper(struct box *b, uint32_t uid);
-int ab_tree_image(struct zygote *z, struct box *b); /* mapped, or unmapped and b->unmapped */
+int ab_tree_image(struct zygote *z,
+                  struct box *b); /* mapped, or unmapped and b->unmapped */
 int ab_tree_complete(int tree, uint32_t uid, bool take);
 
 /* tree_old.c */
@@ -131,11 +139,12 @@ int ab_copy_tree(int from, int to);
 int ab_store_enter(struct zygote *z);
 int ab_store_leave(struct zygote *z);
 int ab_store_attach(int tree, const char *at);
-int ab_store_add(int tree);    /* attaches a quota file system; gives its number */
-int ab_store_find(int layer);  /* the number of one that somebody has a descriptor of */
+int ab_store_add(int tree);   /* attaches a quota file system; gives its number */
+int ab_store_find(int layer); /* the number of one that somebody has a descriptor of */
 void ab_store_path(int n, char path[AB_STORE_PATH]);
-void ab_store_end(int n);      /* its sandbox is gone; -1 is nothing */
-bool ab_store_sweep(struct zygote *z); /* lets go what nobody holds; true while some are held */
+void ab_store_end(int n); /* its sandbox is gone; -1 is nothing */
+bool ab_store_sweep(
+    struct zygote *z); /* lets go what nobody holds; true while some are held */
 
 /* born.c: answers on b->sock; gives the pidfd, or -1 after FAILED was sent. */
 int ab_born(struct zygote *z, struct box *b);

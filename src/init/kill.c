@@ -1,10 +1,11 @@
 /* kill.c - which processes belong to a command, and their end.
  *
- * A process belongs to the command whose leader is its nearest ancestor, else to the one whose
- * session it is in. What has left both (a daemon: its parent is pid 1, its session its own) belongs,
- * with its children, to the command that is being killed if it was born after it. So a server that an
- * earlier command left behind survives, and nothing that this command started does. With several commands at once, a
- * daemon born meanwhile may belong to another one: it dies too, rather than that one escapes.
+ * A process belongs to the command whose leader is its nearest ancestor, else to the one
+ * whose session it is in. What has left both (a daemon: its parent is pid 1, its session
+ * its own) belongs, with its children, to the command that is being killed if it was born
+ * after it. So a server that an earlier command left behind survives, and nothing that
+ * this command started does. With several commands at once, a daemon born meanwhile may
+ * belong to another one: it dies too, rather than that one escapes.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -47,7 +48,8 @@ static bool read_process(int proc, const char *name, struct process *out)
     char state;
     unsigned long long ticks;
     if (!p || sscanf(p + 1,
-                     " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                     " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                     "%*d %*d %llu",
                      &state, &out->parent, &out->session, &ticks) != 4)
         return false;
     out->pid = atoi(name);
@@ -103,10 +105,12 @@ static bool born_after(const struct process *x, const struct command *c)
 {
     if (x->start_ticks != c->start_ticks)
         return x->start_ticks > c->start_ticks;
-    return x->pid >= c->pid; /* the same hundredth of a second: numbers are given in order */
+    return x->pid >=
+           c->pid; /* the same hundredth of a second: numbers are given in order */
 }
 
-static bool belongs(const struct pid1 *p, const struct process *x, const struct command *c)
+static bool belongs(const struct pid1 *p, const struct process *x,
+                    const struct command *c)
 {
     const struct process *top = x;
     for (int i = 0; i < CLIMB_MAX; i++) {
@@ -122,17 +126,20 @@ static bool belongs(const struct pid1 *p, const struct process *x, const struct 
     return session ? session == c : born_after(top, c);
 }
 
-/* A process that was killed is seen for a while yet; what counts is who was not killed before. */
+/* A process that was killed is seen for a while yet; what counts is who was not killed
+ * before. */
 static bool kill_again(struct process *x, const struct process *before, size_t nbefore)
 {
     for (size_t i = 0; i < nbefore; i++)
-        if (before[i].pid == x->pid && before[i].start_ticks == x->start_ticks && before[i].killed)
+        if (before[i].pid == x->pid && before[i].start_ticks == x->start_ticks &&
+            before[i].killed)
             return (x->killed = true);
     x->killed = kill(x->pid, SIGKILL) == 0;
     return false;
 }
 
-/* One look at all processes. Tells how many of c's were new; the earlier look is given up. */
+/* One look at all processes. Tells how many of c's were new; the earlier look is given
+ * up. */
 static size_t kill_round(struct pid1 *p, const struct command *c, size_t *alive)
 {
     struct process *before = list;

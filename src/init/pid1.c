@@ -1,5 +1,6 @@
-/* pid1.c - pid 1 of a sandbox: starts commands, reaps everything, kills on demand. Ends when the
- * engine closes the control socket; with it ends every process of the sandbox. */
+/* pid1.c - pid 1 of a sandbox: starts commands, reaps everything, kills on demand. Ends
+ * when the engine closes the control socket; with it ends every process of the sandbox.
+ */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -54,8 +55,8 @@ static void reap(void)
     }
 }
 
-/* A command that is killed is over when everything that it started is gone, so that whoever asked
- * for it can rely on that. True while there is one to come back to. */
+/* A command that is killed is over when everything that it started is gone, so that
+ * whoever asked for it can rely on that. True while there is one to come back to. */
 static bool settle(void)
 {
     bool waiting = false;
@@ -67,7 +68,8 @@ static bool settle(void)
         struct command *c = &self.commands[i];
         if (!c->pid || !c->killed)
             continue;
-        bool late = ab_now_us() - c->kill_us > PATIENCE_US; /* what the kernel does not let go */
+        bool late =
+            ab_now_us() - c->kill_us > PATIENCE_US; /* what the kernel does not let go */
         if ((ab_command_kill(&self, c) || late) && c->reaped)
             ab_command_finish(c);
         else
@@ -87,7 +89,8 @@ static void serve_engine(void)
         _exit(0);
     if (ab_wire_type(packet, (size_t)n) == AB_WIRE_KILL)
         self.purging = true;
-    if (ab_wire_type(packet, (size_t)n) == AB_WIRE_EXEC && ab_wire_get_exec(packet, (size_t)n, &m) == 0)
+    if (ab_wire_type(packet, (size_t)n) == AB_WIRE_EXEC &&
+        ab_wire_get_exec(packet, (size_t)n, &m) == 0)
         ab_command_start(&self, &m, fds, nfds);
     else
         ab_wire_close_fds(fds, nfds);

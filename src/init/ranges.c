@@ -1,8 +1,9 @@
-/* ranges.c - more than one user for an ordinary user: the ids that /etc/subuid and /etc/subgid grant, mapped
- * by newuidmap and newgidmap (package uidmap), who alone may.
+/* ranges.c - more than one user for an ordinary user: the ids that /etc/subuid and
+ * /etc/subgid grant, mapped by newuidmap and newgidmap (package uidmap), who alone may.
  *
- * They must be asked from outside of the new namespace, by a process of the same user: a child that was
- * forked before we enter it and waits for our word. Whatever is missing, one user is left.
+ * They must be asked from outside of the new namespace, by a process of the same user: a
+ * child that was forked before we enter it and waits for our word. Whatever is missing,
+ * one user is left.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,8 @@ static bool granted(const char *path, uid_t uid, struct range *out)
     FILE *f = fopen(path, "re");
     while (f && !found && fgets(line, sizeof line, f))
         found = sscanf(line, "%255[^:]:%u:%u", owner, &out->start, &out->count) == 3 &&
-                out->count > 0 && (!strcmp(owner, number) || (*name && !strcmp(owner, name)));
+                out->count > 0 &&
+                (!strcmp(owner, number) || (*name && !strcmp(owner, name)));
     if (f)
         fclose(f);
     return found;
@@ -98,7 +100,8 @@ pid_t ab_ranges_ask(struct ab_ranges *r)
     close(go[0]);
     if (pid < 0)
         close(go[1]);
-    *r = (struct ab_ranges){.pid = pid, .go = go[1], .first = users.start, .count = users.count};
+    *r = (struct ab_ranges){
+        .pid = pid, .go = go[1], .first = users.start, .count = users.count};
     return pid;
 }
 

@@ -5,9 +5,9 @@
  *   3 cgroup namespace           7 resource limits                11 filter
  *   4 ids, host name             8 close what came from the zygote 12 READY
  *
- * 2 before 3, or /proc/self/cgroup would show the host's names. /proc before pivot, since the
- * kernel wants to see a complete one to allow a new one. 8 before 12: nothing of the zygote
- * may be reachable when the first command runs.
+ * 2 before 3, or /proc/self/cgroup would show the host's names. /proc before pivot, since
+ * the kernel wants to see a complete one to allow a new one. 8 before 12: nothing of the
+ * zygote may be reachable when the first command runs.
  */
 #include <grp.h>
 #include <linux/capability.h>
@@ -31,8 +31,8 @@
 
 /* Like every number here a table of policy: what root inside keeps. */
 static const int kept_caps[] = {
-    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,  CAP_FSETID,           CAP_KILL,
-    CAP_SETGID, CAP_SETUID,       CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT,
+    CAP_CHOWN,   CAP_DAC_OVERRIDE, CAP_FOWNER,  CAP_FSETID,           CAP_KILL,
+    CAP_SETGID,  CAP_SETUID,       CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT,
     CAP_SETFCAP,
 };
 
@@ -56,17 +56,19 @@ static int become_root(void)
 {
     if (syscall(SYS_setgroups, 0, NULL) < 0 && errno != EPERM)
         return -1; /* EPERM: an ordinary user's namespace has no groups to drop */
-    return syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0 ? -1 : 0;
+    return syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0 ? -1
+                                                                                      : 0;
 }
 
-static int mount_at(const char *type, const char *target, const char *const (*options)[2], size_t n,
-                    unsigned attr)
+static int mount_at(const char *type, const char *target, const char *const (*options)[2],
+                    size_t n, unsigned attr)
 {
     int fs = fsopen(type, FSOPEN_CLOEXEC);
     int rc = fs < 0 ? -1 : 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = options[i][1] ? fsconfig(fs, FSCONFIG_SET_STRING, options[i][0], options[i][1], 0)
-                           : fsconfig(fs, FSCONFIG_SET_FLAG, options[i][0], NULL, 0);
+        rc = options[i][1]
+                 ? fsconfig(fs, FSCONFIG_SET_STRING, options[i][0], options[i][1], 0)
+                 : fsconfig(fs, FSCONFIG_SET_FLAG, options[i][0], NULL, 0);
     if (rc == 0)
         rc = fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
     int tree = rc < 0 ? -1 : fsmount(fs, FSMOUNT_CLOEXEC, attr);
@@ -82,8 +84,10 @@ static int mount_at(const char *type, const char *target, const char *const (*op
 
 static int attach_dev(const struct box *b)
 {
-    int tree = b->dev >= 0 ? dup(b->dev)
-                           : open_tree(AT_FDCWD, "/dev", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    int tree = b->dev >= 0
+                   ? dup(b->dev)
+                   : open_tree(AT_FDCWD, "/dev",
+                               OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     int at = sys_open_dir(AT_FDCWD, "dev");
     int rc = tree < 0 || at < 0 ? -1 : sys_attach(tree, at);
     int saved = errno;
@@ -97,18 +101,21 @@ static int fill_root(const struct box *b)
 {
     char shm[32];
     snprintf(shm, sizeof shm, "%llu", (unsigned long long)b->spec.shm_bytes);
-    const char *const pts_options[][2] = {{"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"max", "64"}};
-    const char *const shm_options[][2] = {{"size", shm}, {"nr_inodes", "4096"}, {"mode", "1777"}};
+    const char *const pts_options[][2] = {
+        {"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"max", "64"}};
+    const char *const shm_options[][2] = {
+        {"size", shm}, {"nr_inodes", "4096"}, {"mode", "1777"}};
     if (ab_at("attach /dev") && attach_dev(b) < 0)
         return -1;
-    if (ab_at("mount /dev/pts") &&
-        mount_at("devpts", "dev/pts", pts_options, 4, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) < 0)
+    if (ab_at("mount /dev/pts") && mount_at("devpts", "dev/pts", pts_options, 4,
+                                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) < 0)
         return -1;
-    if (ab_at("mount /dev/shm") &&
-        mount_at("tmpfs", "dev/shm", shm_options, 3, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
+    if (ab_at("mount /dev/shm") && mount_at("tmpfs", "dev/shm", shm_options, 3,
+                                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
         return -1;
     if (ab_at("mount /proc") &&
-        mount_at("proc", "proc", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) < 0)
+        mount_at("proc", "proc", NULL, 0,
+                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) < 0)
         return -1;
     return 0;
 }
@@ -116,12 +123,13 @@ static int fill_root(const struct box *b)
 static int change_root(const struct box *b)
 {
     if (ab_at("attach the root") &&
-        (move_mount(b->tree, "", AT_FDCWD, "/mnt", MOVE_MOUNT_F_EMPTY_PATH) < 0 || fchdir(b->tree) < 0))
+        (move_mount(b->tree, "", AT_FDCWD, "/mnt", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+         fchdir(b->tree) < 0))
         return -1;
     if (fill_root(b) < 0)
         return -1;
-    if (ab_at("change the root") &&
-        (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
+    if (ab_at("change the root") && (syscall(SYS_pivot_root, ".", ".") < 0 ||
+                                     umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
         return -1;
     return 0;
 }
@@ -159,7 +167,8 @@ static int set_limits(const struct ab_wire_create *spec)
             return -1;
     close(proc);
     ab_at("set the resource limits");
-    /* One byte of core, not none: with none a core_pattern that is a pipe still starts its program. */
+    /* One byte of core, not none: with none a core_pattern that is a pipe still starts
+     * its program. */
     if (limit(RLIMIT_CORE, 1) < 0 || limit(RLIMIT_NOFILE, spec->nofile) < 0 ||
         limit(RLIMIT_MEMLOCK, 8 << 20) < 0 || limit(RLIMIT_SIGPENDING, 4096) < 0 ||
         limit(RLIMIT_MSGQUEUE, 1 << 20) < 0 || limit(RLIMIT_RTPRIO, 0) < 0)
@@ -203,7 +212,8 @@ static int load_filter(void)
     };
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &prog);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                        SECCOMP_FILTER_FLAG_SPEC_ALLOW, &prog);
 }
 
 static int only_socket(int sock)
@@ -244,11 +254,12 @@ void ab_setup(struct zygote *z, struct box *b)
     int sock = b->sock;
     prctl(PR_SET_NAME, "init");
     setsid();
-    if (set_up(z, b) == 0 && ab_at("close the zygote's descriptors") && only_socket(sock) == 0) {
+    if (set_up(z, b) == 0 && ab_at("close the zygote's descriptors") &&
+        only_socket(sock) == 0) {
         sock = SOCK_FD;
         /* The limit of descriptors only now: the zygote's own may be beyond it. */
-        if (set_limits(&b->spec) == 0 && ab_at("drop the capabilities") && drop_caps() == 0 &&
-            ab_at("load the filter") && load_filter() == 0 &&
+        if (set_limits(&b->spec) == 0 && ab_at("drop the capabilities") &&
+            drop_caps() == 0 && ab_at("load the filter") && load_filter() == 0 &&
             prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
             ab_pid1(sock, &b->spec);
     }

@@ -1,13 +1,16 @@
 /* store.c - where trees are attached on kernels that work only on attached ones.
  *
- * A mount namespace beside the lean one, so that what is attached here is not copied with each sandbox.
+ * A mount namespace beside the lean one, so that what is attached here is not copied with
+ * each sandbox.
  *
  *     /k<slot> /s<slot> /d<slot>   skeleton, /usr and /dev of a uid range, for good
- *     /u<n>                        the quota file system of one sandbox, as long as somebody holds it
- *     /i /m                        image directory and root overlay, while one sandbox is being made
+ *     /u<n>                        the quota file system of one sandbox, as long as
+ * somebody holds it /i /m                        image directory and root overlay, while
+ * one sandbox is being made
  *
- * The engine's descriptor of a quota file system keeps its mount busy, also after the sandbox, as a frozen
- * layer; so unmounting simply succeeds once nobody can ask for it any more.
+ * The engine's descriptor of a quota file system keeps its mount busy, also after the
+ * sandbox, as a frozen layer; so unmounting simply succeeds once nobody can ask for it
+ * any more.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -18,7 +21,7 @@
 #include "init/sys.h"
 
 struct upper {
-    dev_t dev; /* 0: the number is free */
+    dev_t dev;  /* 0: the number is free */
     bool alive; /* its sandbox is */
 };
 

@@ -34,7 +34,8 @@ static inline int sys_pidfd_kill(int pidfd, int sig)
 /* Attaches a detached mount on a directory that is already open. */
 static inline int sys_attach(int tree, int target)
 {
-    return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+    return move_mount(tree, "", target, "",
+                      MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
 /* A directory below dir, reached without following any symbolic link. */

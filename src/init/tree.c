@@ -6,9 +6,10 @@
  *     root overlay   u over layers' u over skeleton or image directory
  *       └─ usr       v over layers' v over the host's /usr
  *
- * Two copies of this tree are made: one that the child completes with /proc and /dev, and one that
- * stays as it is for the engine's file functions. Nothing of the kernel can ever appear beneath
- * the second, whatever the sandbox does: paths through /proc/PID/root would lead there.
+ * Two copies of this tree are made: one that the child completes with /proc and /dev, and
+ * one that stays as it is for the engine's file functions. Nothing of the kernel can ever
+ * appear beneath the second, whatever the sandbox does: paths through /proc/PID/root
+ * would lead there.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,10 +41,12 @@ int ab_tree_upper(struct box *b, uint32_t uid)
     if (fs < 0)
         return -1;
     if (set(fs, "size", bytes) == 0 && set(fs, "nr_inodes", inodes) == 0 &&
-        set(fs, "mode", "0700") == 0 && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+        set(fs, "mode", "0700") == 0 &&
+        fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
         b->upper = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTRS);
     close(fs);
-    if (b->upper < 0 || own_dir(b->upper, "u", uid) < 0 || own_dir(b->upper, "w", uid) < 0)
+    if (b->upper < 0 || own_dir(b->upper, "u", uid) < 0 ||
+        own_dir(b->upper, "w", uid) < 0)
         return -1;
     if (!(b->spec.flags & AB_WIRE_HOST_IMAGE))
         return 0;
@@ -63,7 +66,8 @@ static int set_dir(int fs, const char *key, int tree, const char *name)
 }
 
 /* One overlay, by descriptors: no path is in the mount options, so none shows inside. */
-static int make_overlay(struct zygote *z, struct box *b, const char *up, const char *work, int lower)
+static int make_overlay(struct zygote *z, struct box *b, const char *up, const char *work,
+                        int lower)
 {
     int fs = fsopen("overlay", FSOPEN_CLOEXEC);
     if (fs < 0)
@@ -85,19 +89,23 @@ static int make_overlay(struct zygote *z, struct box *b, const char *up, const c
 
 static int clone_tree(int tree)
 {
-    return open_tree(tree, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+    return open_tree(tree, "",
+                     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
 }
 
-/* An image made by others need not have the directories that we rely on; where ids cannot be mapped,
- * those that root must write to are taken over. */
+/* An image made by others need not have the directories that we rely on; where ids cannot
+ * be mapped, those that root must write to are taken over. */
 int ab_tree_complete(int tree, uint32_t uid, bool take)
 {
     static const struct {
         const char *name;
         mode_t mode;
         bool taken;
-    } needed[] = {{"proc", 0755, false}, {"dev", 0755, false}, {"tmp", 01777, true},
-                  {"root", 0700, true},  {"home", 0755, true}};
+    } needed[] = {{"proc", 0755, false},
+                  {"dev", 0755, false},
+                  {"tmp", 01777, true},
+                  {"root", 0700, true},
+                  {"home", 0755, true}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (own_dir(tree, needed[i].name, uid) == 0) {
             if (fchmodat(tree, needed[i].name, needed[i].mode, 0) < 0)
@@ -112,8 +120,8 @@ int ab_tree_complete(int tree, uint32_t uid, bool take)
     return 0;
 }
 
-/* Overlays and some network file systems cannot be mapped. Then the files are nobody's inside, as they are
- * for an ordinary user: they can be read and not changed. */
+/* Overlays and some network file systems cannot be mapped. Then the files are nobody's
+ * inside, as they are for an ordinary user: they can be read and not changed. */
 int ab_tree_image(struct zygote *z, struct box *b)
 {
     int tree = ab_host_open_image(z, b->spec.image);
@@ -142,7 +150,8 @@ int ab_tree_build(struct zygote *z, struct box *b)
     errno = saved;
     if (rc < 0)
         return -1;
-    if (!host && ab_at("complete the image") && ab_tree_complete(b->tree, uid, b->unmapped) < 0)
+    if (!host && ab_at("complete the image") &&
+        ab_tree_complete(b->tree, uid, b->unmapped) < 0)
         return -1;
     if (host) {
         ab_at("overlay the host's /usr");

@@ -1,9 +1,11 @@
-/* tree_old.c - the file system of one sandbox on kernels before 6.15, where a mount can be cloned, mounted
- * upon or be part of an overlay only while it is attached: in a namespace of our own, see store.c.
+/* tree_old.c - the file system of one sandbox on kernels before 6.15, where a mount can
+ * be cloned, mounted upon or be part of an overlay only while it is attached: in a
+ * namespace of our own, see store.c.
  *
- * Before 6.6 tmpfs keeps no attributes in the name space of users, which the overlay of an ordinary user
- * needs to remember that a directory was replaced. There the root is a copy, of the skeleton or of
- * what was frozen; only /usr is an overlay, which an ordinary user could not change anyway.
+ * Before 6.6 tmpfs keeps no attributes in the name space of users, which the overlay of
+ * an ordinary user needs to remember that a directory was replaced. There the root is a
+ * copy, of the skeleton or of what was frozen; only /usr is an overlay, which an ordinary
+ * user could not change anyway.
  */
 #include <stdio.h>
 #include <string.h>
@@ -37,15 +39,16 @@ static bool keeps_user_xattr(int tree)
     return keeps;
 }
 
-static int attach(const char *kind, const struct zygote *z, const struct slot *s, int tree)
+static int attach(const char *kind, const struct zygote *z, const struct slot *s,
+                  int tree)
 {
     char path[AB_STORE_PATH];
     snprintf(path, sizeof path, "/%s%d", kind, (int)(s - z->slots));
     return tree < 0 ? -1 : ab_store_attach(tree, path);
 }
 
-/* The skeleton with the owners of one uid range: by an idmapped clone, or where tmpfs refuses that, by
- * writing it again. */
+/* The skeleton with the owners of one uid range: by an idmapped clone, or where tmpfs
+ * refuses that, by writing it again. */
 static int skeleton_for(struct zygote *z, const struct slot *s)
 {
     int tree = -1;
@@ -70,7 +73,8 @@ int ab_tree_prepare_old(struct zygote *z, struct slot *s)
 {
     z->facts |= AB_WIRE_OLD_MOUNTS;
     if (z->root && z->store_ns < 0) { /* the first time */
-        if (ab_store_enter(z) < 0 || ab_store_attach(z->skel, "/k") < 0 || ab_store_leave(z) < 0)
+        if (ab_store_enter(z) < 0 || ab_store_attach(z->skel, "/k") < 0 ||
+            ab_store_leave(z) < 0)
             return -1;
     }
     if (z->root) {
@@ -93,7 +97,8 @@ int ab_tree_prepare_old(struct zygote *z, struct slot *s)
 }
 
 /* The layers' directories called up and the image, as the kernel wants them. */
-static int lower_dirs(const struct box *b, const char *up, const char *image, char out[OPTION_MAX])
+static int lower_dirs(const struct box *b, const char *up, const char *image,
+                      char out[OPTION_MAX])
 {
     size_t len = 0;
     char path[AB_STORE_PATH];
@@ -113,7 +118,8 @@ static int lower_dirs(const struct box *b, const char *up, const char *image, ch
     return len < OPTION_MAX ? 0 : -1;
 }
 
-static int overlay(const struct zygote *z, const struct box *b, const char *image, const char *up, const char *work)
+static int overlay(const struct zygote *z, const struct box *b, const char *image,
+                   const char *up, const char *work)
 {
     char lower[OPTION_MAX], upper[AB_STORE_PATH + 4], scratch[AB_STORE_PATH + 4];
     snprintf(upper, sizeof upper, "u%d/%s", b->upper_number, up);
@@ -141,8 +147,9 @@ static int copied_root(const struct box *b)
     char path[AB_STORE_PATH + 4];
     snprintf(path, sizeof path, "u%d/u", b->upper_number);
     int tree = open_tree(AT_FDCWD, path, CLONE);
-    int from = b->spec.layers ? openat(b->layers[0], "u", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                              : openat(b->slot->skel, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int from = b->spec.layers
+                   ? openat(b->layers[0], "u", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                   : openat(b->slot->skel, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int to = tree < 0 ? -1 : openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = from < 0 || to < 0 ? -1 : ab_copy_tree(from, to);
     int saved = errno;
@@ -186,7 +193,8 @@ static int put_together(struct zygote *z, struct box *b, int image, uint32_t uid
     ab_at("overlay the image");
     if (image >= 0 && ab_store_attach(image, "/i") < 0)
         return -1;
-    int root = image < 0 && (z->facts & AB_WIRE_NO_XATTR) ? copied_root(b) : overlay(z, b, path, "u", "w");
+    int root = image < 0 && (z->facts & AB_WIRE_NO_XATTR) ? copied_root(b)
+                                                          : overlay(z, b, path, "u", "w");
     int rc = root < 0 ? -1 : ab_store_attach(root, "/m");
     if (rc == 0 && image < 0 && ab_at("overlay the host's /usr"))
         rc = attach_usr(z, b, root);
@@ -218,7 +226,8 @@ int ab_tree_build_old(struct zygote *z, struct box *b)
     if (rc == 0 && ab_at("make the file system of limited size")) {
         if (image < 0 && (z->facts & AB_WIRE_NO_XATTR))
             rc = widen_quota(b);
-        b->upper_number = rc < 0 || ab_tree_upper(b, uid) < 0 ? -1 : ab_store_add(b->upper);
+        b->upper_number =
+            rc < 0 || ab_tree_upper(b, uid) < 0 ? -1 : ab_store_add(b->upper);
         rc = b->upper_number < 0 ? -1 : put_together(z, b, image, uid);
         if (ab_store_leave(z) < 0)
             rc = -1;

@@ -158,9 +158,9 @@ static int l_create(lua_State *L)
     return abl_wait(L, anchor, push_created);
 }
 
-/* plain{root=, workspace=, env=, scratch=}: no sandbox, a directory of the host that stands
- * for the root. A scratch one is removed when the handle is collected unclosed; who closes
- * it removes it. */
+/* plain{root=, workspace=, env=, scratch=}: no sandbox, a directory of the host that
+ * stands for the root. A scratch one is removed when the handle is collected unclosed;
+ * who closes it removes it. */
 static int l_plain(lua_State *L)
 {
     static const char *const keys[] = {"root", "workspace", "env", "scratch", NULL};

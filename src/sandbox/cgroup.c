@@ -30,7 +30,8 @@ static struct {
     char name[96];
     unsigned next;
     pid_t companion;
-    bool crowded; /* somebody else is in our cgroup, so that it cannot pass controllers on */
+    bool crowded; /* somebody else is in our cgroup, so that it cannot pass controllers on
+                   */
 } self;
 
 static const char *const v1_names[HIERARCHIES] = {NULL, "memory", "pids", "cpu"};
@@ -125,7 +126,8 @@ static uint64_t start_time(pid_t pid)
     return ticks;
 }
 
-/* In which boot and pid namespace a pid is to be understood: containers may share the host's cgroups. */
+/* In which boot and pid namespace a pid is to be understood: containers may share the
+ * host's cgroups. */
 static void pid_world(char out[9])
 {
     char text[64] = "00000000";
@@ -228,7 +230,8 @@ static int open_v2_parent(const char *at, const char *own)
             close(dir);
         return -1;
     }
-    sweep_below(fcntl(dir, F_DUPFD_CLOEXEC, 3), false, SWEEP_DEPTH); /* what engines before us left */
+    sweep_below(fcntl(dir, F_DUPFD_CLOEXEC, 3), false,
+                SWEEP_DEPTH); /* what engines before us left */
     snprintf(path, sizeof path, "%s-engine", ab_cgroup_ident());
     if (mkdirat(dir, path, 0755) == 0 || errno == EEXIST)
         move_into(dir, path);
@@ -280,7 +283,8 @@ static void note_why(void)
     if (i->memory && i->pids && i->cpu)
         return;
     if (self.crowded) {
-        snprintf(i->why, sizeof i->why, "other processes are in our cgroup: start agentbox itself with "
+        snprintf(i->why, sizeof i->why,
+                 "other processes are in our cgroup: start agentbox itself with "
                  "systemd-run --user --scope -p Delegate=yes, not a shell");
         return;
     }
@@ -427,8 +431,9 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
     return -1;
 }
 
-/* Root without the right to administer, as in a container: its zygote becomes somebody else, who may
- * not clone into a cgroup of root's. A file that root has opened can be written to by anybody. */
+/* Root without the right to administer, as in a container: its zygote becomes somebody
+ * else, who may not clone into a cgroup of root's. A file that root has opened can be
+ * written to by anybody. */
 static bool joins_by_writing(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -519,8 +524,8 @@ void ab_cgroup_end(void)
 
 /* ---- what others left ---- */
 
-/* True when the directory is of an engine that is alive, or of one whose pid we can't judge, or is not
- * ours at all. Cgroups do not outlive a boot. */
+/* True when the directory is of an engine that is alive, or of one whose pid we can't
+ * judge, or is not ours at all. Cgroups do not outlive a boot. */
 static bool is_alive(const char *name)
 {
     char world[9], mine[9];

@@ -4,7 +4,8 @@
  *     v2         cgroup2 controllers  cgroup of the sandbox  memory.events oom_kill
  *     hybrid     v1 controllers       empty cgroup2          memory.oom_control oom_kill
  *     v1         v1 controllers       pid 1                  the same
- *     none       resource limits      pid 1                  nothing: oom is never claimed
+ *     none       resource limits      pid 1                  nothing: oom is never
+ * claimed
  *
  * Layout, in each hierarchy: BASE/agentbox-BOOT-PID-START/sN. BOOT is the start of the
  * boot id, PID and START name the engine, so that ab_cgroup_sweep() can tell a dead

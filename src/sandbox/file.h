@@ -84,8 +84,9 @@ int ab_file_copy_tree(const struct ab_tree *src, const char *from,
                       const struct ab_tree *dst, const char *to,
                       struct ab_file_copy *copy, struct ab_err *err) AB_MUST_CHECK;
 
-/* Around the calls above, on the same thread: where we are root of the machine and the sandbox's root is
- * one unprivileged id, files can be made only as that one. True: give it to ab_file_leave(). */
+/* Around the calls above, on the same thread: where we are root of the machine and the
+ * sandbox's root is one unprivileged id, files can be made only as that one. True: give
+ * it to ab_file_leave(). */
 bool ab_file_enter(const struct ab_tree *t);
 void ab_file_leave(bool entered);
 

@@ -62,7 +62,8 @@ static int check_spec(const struct ab_sandbox_spec *spec, struct ab_err *err)
     bool host = !strcmp(spec->image, "host");
     if (!host && spec->image[0] != '/')
         return ab_err_set(err, AB_EBADARG,
-                          "image '%s' is neither \"host\" nor an absolute directory", spec->image);
+                          "image '%s' is neither \"host\" nor an absolute directory",
+                          spec->image);
     if (spec->workspace[0] != '/' || strlen(spec->workspace) > 1024)
         return ab_err_set(err, AB_EBADARG, "workspace '%.80s' is not an absolute path",
                           spec->workspace);
@@ -76,15 +77,17 @@ static int check_spec(const struct ab_sandbox_spec *spec, struct ab_err *err)
 }
 
 static long encode_create(const struct ab_sandbox *sb, const struct ab_sandbox_spec *spec,
-                          uint8_t *buf, size_t room, uint32_t nlayers, uint32_t v1, bool cgroup2)
+                          uint8_t *buf, size_t room, uint32_t nlayers, uint32_t v1,
+                          bool cgroup2)
 {
     const struct ab_cgroup_info *info = ab_cgroup_probe();
     uint64_t disk = spec->disk_bytes ? spec->disk_bytes : DISK_DEFAULT;
-    bool rlimits = (spec->limits.memory_bytes && !info->memory) || (spec->limits.pids && !info->pids);
+    bool rlimits = (spec->limits.memory_bytes && !info->memory) ||
+                   (spec->limits.pids && !info->pids);
     struct ab_wire_create m = {
         .flags = (sb->host_image ? AB_WIRE_HOST_IMAGE : 0u) |
-                 (spec->net_full ? AB_WIRE_NET_FULL : 0u) | (cgroup2 ? AB_WIRE_CGROUP2 : 0u) |
-                 (rlimits ? AB_WIRE_RLIMITS : 0u),
+                 (spec->net_full ? AB_WIRE_NET_FULL : 0u) |
+                 (cgroup2 ? AB_WIRE_CGROUP2 : 0u) | (rlimits ? AB_WIRE_RLIMITS : 0u),
         .slot = spec->layer ? spec->layer->slot : AB_WIRE_ANY_SLOT,
         .layers = nlayers,
         .v1 = v1,
@@ -102,8 +105,8 @@ static long encode_create(const struct ab_sandbox *sb, const struct ab_sandbox_s
     return ab_wire_put_create(buf, room, &m);
 }
 
-static int send_create(struct ab_sandbox *sb, const struct ab_sandbox_spec *spec, int inner,
-                       struct ab_err *err)
+static int send_create(struct ab_sandbox *sb, const struct ab_sandbox_spec *spec,
+                       int inner, struct ab_err *err)
 {
     uint8_t buf[8192];
     int fds[AB_WIRE_FDS] = {inner}, cgroup2, v1[AB_WIRE_CGROUPS];
@@ -114,7 +117,8 @@ static int send_create(struct ab_sandbox *sb, const struct ab_sandbox_spec *spec
         fds[n++] = cgroup2;
     for (int i = 0; i < nv1; i++)
         fds[n++] = v1[i];
-    long len = encode_create(sb, spec, buf, sizeof buf, nlayers, (uint32_t)nv1, cgroup2 >= 0);
+    long len =
+        encode_create(sb, spec, buf, sizeof buf, nlayers, (uint32_t)nv1, cgroup2 >= 0);
     int rc = len < 0
                  ? ab_err_set(err, AB_ETOOBIG, "the sandbox's description is too long")
                  : ab_zygote_request(buf, (size_t)len, fds, n, err);
@@ -134,8 +138,14 @@ int ab_sandbox_begin(const struct ab_sandbox_spec *spec, struct ab_sandbox **out
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return ab_err_sys(err, fault ? fault : errno, "make a control socket");
     struct ab_sandbox *sb = ab_xcalloc(1, sizeof *sb);
-    *sb = (struct ab_sandbox){.sock = pair[0], .pidfd = -1, .files = -1, .upper = -1, .net = -1,
-                              .userns = -1, .limits = spec->limits, .number = ++sandboxes_made,
+    *sb = (struct ab_sandbox){.sock = pair[0],
+                              .pidfd = -1,
+                              .files = -1,
+                              .upper = -1,
+                              .net = -1,
+                              .userns = -1,
+                              .limits = spec->limits,
+                              .number = ++sandboxes_made,
                               .host_image = !strcmp(spec->image, "host")};
     int bytes = SOCKET_BYTES;
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -158,8 +168,8 @@ int ab_sandbox_fd(const struct ab_sandbox *sb)
     return sb->state == AB_SANDBOX_DYING ? sb->pidfd : sb->sock;
 }
 
-static int take_born(struct ab_sandbox *sb, const uint8_t *buf, size_t len, const int *fds,
-                     int nfds, struct ab_err *err)
+static int take_born(struct ab_sandbox *sb, const uint8_t *buf, size_t len,
+                     const int *fds, int nfds, struct ab_err *err)
 {
     struct ab_wire_born m;
     if (ab_wire_get_born(buf, len, &m) < 0 || nfds < 3 || nfds > 5 || sb->pidfd >= 0) {
@@ -178,17 +188,20 @@ static int take_born(struct ab_sandbox *sb, const uint8_t *buf, size_t len, cons
     return 1;
 }
 
-/* What the step says about the machine, where it says something that a person can change. */
+/* What the step says about the machine, where it says something that a person can change.
+ */
 static int explain(const struct ab_wire_failed *m, struct ab_err *err)
 {
     bool refused = m->errnum == EPERM || m->errnum == EACCES || m->errnum == ENOSPC ||
                    m->errnum == EUSERS || m->errnum == EINVAL;
     if (refused && strstr(m->step, "user namespace")) {
-        ab_err_set(err, AB_EUNSUPPORTED,
-                   "user namespaces are refused here (%s): check kernel.unprivileged_userns_clone, "
-                   "user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns; in "
-                   "Docker add --security-opt seccomp=unconfined",
-                   strerror(m->errnum));
+        ab_err_set(
+            err, AB_EUNSUPPORTED,
+            "user namespaces are refused here (%s): check "
+            "kernel.unprivileged_userns_clone, "
+            "user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns; in "
+            "Docker add --security-opt seccomp=unconfined",
+            strerror(m->errnum));
     } else if (refused && (strstr(m->step, "/proc") || strstr(m->step, "own user id"))) {
         ab_err_set(err, AB_EUNSUPPORTED,
                    "cannot %s (%s): in Docker add --security-opt systempaths=unconfined "
@@ -205,8 +218,8 @@ static int explain(const struct ab_wire_failed *m, struct ab_err *err)
     return -1;
 }
 
-static int take_failed(struct ab_sandbox *sb, const uint8_t *buf, size_t len, const int *fds,
-                       int nfds, struct ab_err *err)
+static int take_failed(struct ab_sandbox *sb, const uint8_t *buf, size_t len,
+                       const int *fds, int nfds, struct ab_err *err)
 {
     struct ab_wire_failed m;
     if (nfds == 1 && sb->pidfd < 0)
@@ -229,7 +242,8 @@ int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err)
         return ab_err_sys(err, (int)-n, "the sandbox's socket");
     if (n == 0)
         return ab_err_set(err, AB_ESANDBOX, "%s",
-                          sb->pidfd < 0 ? "the zygote is gone" : "the sandbox died while it was set up");
+                          sb->pidfd < 0 ? "the zygote is gone"
+                                        : "the sandbox died while it was set up");
     switch (ab_wire_type(buf, (size_t)n)) {
     case AB_WIRE_BORN:
         return take_born(sb, buf, (size_t)n, fds, nfds, err);
@@ -282,7 +296,8 @@ int ab_sandbox_reap(struct ab_sandbox *sb, bool block)
         siginfo_t info = {0};
         int rc;
         do
-            rc = waitid(P_PIDFD, (id_t)sb->pidfd, &info, WEXITED | __WALL | (block ? 0 : WNOHANG));
+            rc = waitid(P_PIDFD, (id_t)sb->pidfd, &info,
+                        WEXITED | __WALL | (block ? 0 : WNOHANG));
         while (rc < 0 && errno == EINTR);
         if (rc == 0 && info.si_pid == 0)
             return 1;

@@ -1,15 +1,15 @@
-/* sandbox.h - one native sandbox, from the engine's side. No loop, no threads, no Lua: every
- * function returns at once, and what takes time is a descriptor to wait for.
+/* sandbox.h - one native sandbox, from the engine's side. No loop, no threads, no Lua:
+ * every function returns at once, and what takes time is a descriptor to wait for.
  *
  *     ab_sandbox_begin(&spec, &sb, &err);
- *     do wait until ab_sandbox_fd(sb) is readable; while (ab_sandbox_step(sb, &err) == 1);
- *     ab_sandbox_exec(sb, &cmd, &child, &err);        any number of times; rt/child.c drives it
- *     ab_sandbox_kill(sb);
- *     do wait until ab_sandbox_fd(sb) is readable; while (ab_sandbox_reap(sb) == 1);
- *     ab_sandbox_free(sb);
+ *     do wait until ab_sandbox_fd(sb) is readable; while (ab_sandbox_step(sb, &err) ==
+ * 1); ab_sandbox_exec(sb, &cmd, &child, &err);        any number of times; rt/child.c
+ * drives it ab_sandbox_kill(sb); do wait until ab_sandbox_fd(sb) is readable; while
+ * (ab_sandbox_reap(sb) == 1); ab_sandbox_free(sb);
  *
- * A sandbox is pid 1 (src/init/pid1.c), a child of this process, and two trees of files. Its
- * own failure is AB_ESANDBOX; what this machine cannot do is AB_EUNSUPPORTED with the next step.
+ * A sandbox is pid 1 (src/init/pid1.c), a child of this process, and two trees of files.
+ * Its own failure is AB_ESANDBOX; what this machine cannot do is AB_EUNSUPPORTED with the
+ * next step.
  */
 #ifndef AB_SANDBOX_SANDBOX_H
 #define AB_SANDBOX_SANDBOX_H
@@ -17,8 +17,8 @@
 #include "base/child.h"
 #include "sandbox/cgroup.h"
 
-#define AB_ARG_MAX    131071u            /* one string of argv or environment, its NUL included */
-#define AB_ARGS_MAX   (2u * 1024 * 1024) /* all of them, as the kernel counts */
+#define AB_ARG_MAX  131071u /* one string of argv or environment, its NUL included */
+#define AB_ARGS_MAX (2u * 1024 * 1024) /* all of them, as the kernel counts */
 
 /* A frozen upper file system, shared by the sandboxes that stand on it. Counted. */
 struct ab_layer {
@@ -33,10 +33,12 @@ struct ab_layer {
 struct ab_layer *ab_layer_ref(struct ab_layer *layer);
 void ab_layer_unref(struct ab_layer *layer);
 
-/* Strings are borrowed during ab_sandbox_begin() only. 0 means the default or no limit. */
+/* Strings are borrowed during ab_sandbox_begin() only. 0 means the default or no limit.
+ */
 struct ab_sandbox_spec {
     const char *image; /* "host", or an absolute directory; it is never changed */
-    struct ab_layer *layer; /* stands on it and on what that stood on; NULL for the bare image */
+    struct ab_layer
+        *layer; /* stands on it and on what that stood on; NULL for the bare image */
     const char *hostname;
     const char *workspace; /* absolute; made when missing */
     bool net_full;
@@ -45,17 +47,23 @@ struct ab_sandbox_spec {
 };
 
 struct ab_ids {
-    uint32_t first, rest, count; /* host ids of 0 and of 1.. inside, and how many there are */
+    uint32_t first, rest,
+        count; /* host ids of 0 and of 1.. inside, and how many there are */
 };
 
-enum ab_sandbox_state { AB_SANDBOX_BORN, AB_SANDBOX_READY, AB_SANDBOX_DYING, AB_SANDBOX_GONE };
+enum ab_sandbox_state {
+    AB_SANDBOX_BORN,
+    AB_SANDBOX_READY,
+    AB_SANDBOX_DYING,
+    AB_SANDBOX_GONE
+};
 
 struct ab_sandbox {
     enum ab_sandbox_state state;
-    int sock, pidfd;  /* owns */
-    int files;        /* owns: the tree for ab_file_* */
-    int upper;        /* owns: moves to the layer when frozen */
-    int net, userns;  /* owns: for wiring network full, or -1 */
+    int sock, pidfd; /* owns */
+    int files;       /* owns: the tree for ab_file_* */
+    int upper;       /* owns: moves to the layer when frozen */
+    int net, userns; /* owns: for wiring network full, or -1 */
     uint32_t pid, slot;
     struct ab_ids ids;
     struct ab_cgroup cgroup;
@@ -63,7 +71,7 @@ struct ab_sandbox {
     bool host_image;
     struct ab_layer *layer; /* owns a reference, or NULL */
     bool purging;
-    unsigned number;        /* counts the sandboxes of this engine from 1 */
+    unsigned number; /* counts the sandboxes of this engine from 1 */
 };
 
 struct ab_command {
@@ -88,20 +96,20 @@ int ab_sandbox_fd(const struct ab_sandbox *sb);
 /* 0: ready. 1: not yet, wait again. -1: it failed; kill, reap and free it. */
 int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
 
-/* Gives the engine's ends of a new command. AB_ETOOBIG before anything ran when the kernel would
- * refuse its arguments; AB_ESANDBOX when pid 1 is dead. */
-int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd, struct ab_child *out,
-                    struct ab_err *err) AB_MUST_CHECK;
+/* Gives the engine's ends of a new command. AB_ETOOBIG before anything ran when the
+ * kernel would refuse its arguments; AB_ESANDBOX when pid 1 is dead. */
+int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
+                    struct ab_child *out, struct ab_err *err) AB_MUST_CHECK;
 
-/* Asks for the death of every process but pid 1; ab_sandbox_step() gives 0 when they are gone. One
- * at a time. */
+/* Asks for the death of every process but pid 1; ab_sandbox_step() gives 0 when they are
+ * gone. One at a time. */
 int ab_sandbox_purge(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
 
 /* Kills everything inside and the sandbox with it. Idempotent. */
 void ab_sandbox_kill(struct ab_sandbox *sb);
 
-/* 0: nothing of it is left but sb itself. 1: not dead yet, wait again. Without waiting at all it
- * blocks when `block` is set. */
+/* 0: nothing of it is left but sb itself. 1: not dead yet, wait again. Without waiting at
+ * all it blocks when `block` is set. */
 int ab_sandbox_reap(struct ab_sandbox *sb, bool block);
 
 /* After ab_sandbox_reap() gave 0: its changes as a layer. Gives. */

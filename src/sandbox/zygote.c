@@ -24,11 +24,11 @@ static pid_t zygote_pid;
 static bool was_set_up;
 static uint32_t known_facts;
 
-/* In the child: everything here must be safe after fork in a program with threads. The program is
- * copied here and not in the parent, who goes on meanwhile. */
+/* In the child: everything here must be safe after fork in a program with threads. The
+ * program is copied here and not in the parent, who goes on meanwhile. */
 static AB_NORETURN void exec_program(int sock)
 {
-    char *const argv[] = {(char *)(uintptr_t)"agentbox-init", NULL};
+    char *const argv[] = {(char *)(uintptr_t) "agentbox-init", NULL};
     char *const envp[] = {NULL}; /* the environment may hold secrets */
     const uint8_t *p = ab_init_program;
     int fd = memfd_create("agentbox-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -101,8 +101,8 @@ static int send_packet(const uint8_t *packet, size_t len, const int *fds, int nf
     return -1;
 }
 
-/* The resolver that network full points to: the host's first one, unless only the host can reach it;
- * then the address at which rt/pasta.c forwards queries. */
+/* The resolver that network full points to: the host's first one, unless only the host
+ * can reach it; then the address at which rt/pasta.c forwards queries. */
 #define FORWARDER "169.254.1.1"
 
 static void find_nameserver(char *out, size_t room)
@@ -111,8 +111,8 @@ static void find_nameserver(char *out, size_t room)
     snprintf(out, room, "%s", FORWARDER);
     FILE *f = fopen("/etc/resolv.conf", "re");
     while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "nameserver %63s", address) == 1 && strncmp(address, "127.", 4) &&
-            strcmp(address, "::1")) {
+        if (sscanf(line, "nameserver %63s", address) == 1 &&
+            strncmp(address, "127.", 4) && strcmp(address, "::1")) {
             snprintf(out, room, "%s", address);
             break;
         }
@@ -141,7 +141,8 @@ static int set_up(struct ab_err *err)
     return 0;
 }
 
-static int request(const uint8_t *packet, size_t len, const int *fds, int nfds, struct ab_err *err)
+static int request(const uint8_t *packet, size_t len, const int *fds, int nfds,
+                   struct ab_err *err)
 {
     if (ab_zygote_start(err) < 0 || (!was_set_up && set_up(err) < 0))
         return -1;
