@@ -120,7 +120,6 @@ long ab_wire_put_setup(uint8_t *buf, size_t cap, const struct ab_wire_setup *m)
     put_u32(&o, m->parents);
     put_u32(&o, m->old_mounts);
     put_str(&o, m->ident);
-    put_str(&o, m->nameserver);
     return end(&o);
 }
 
@@ -130,7 +129,6 @@ int ab_wire_get_setup(const uint8_t *buf, size_t len, struct ab_wire_setup *m)
     m->parents = get_u32(&in);
     m->old_mounts = get_u32(&in);
     m->ident = get_str(&in);
-    m->nameserver = get_str(&in);
     if (m->parents > AB_WIRE_CGROUPS + 1)
         in.bad = true;
     return close_packet(&in);

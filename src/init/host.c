@@ -267,7 +267,7 @@ int ab_host_new_skeleton(struct zygote *z)
         return -1;
     if (enter_host_ns(z) < 0)
         return -1;
-    int rc = ab_skeleton_fill(skel, z->nameserver);
+    int rc = ab_skeleton_fill(skel);
     if (leave_host_ns(z) < 0 || rc < 0)
         sys_close(&skel);
     return skel;

@@ -62,7 +62,6 @@ struct zygote {
     int store_ns;    /* where they are attached, or -1 */
     uint32_t uid_first, uid_rest,
         uid_count; /* of an ordinary user, as the engine sees it */
-    char nameserver[64];
     int host_ns,
         lean_ns;     /* mount namespaces: the host's tree, and ours with nearly nothing */
     int proc;        /* the host's /proc */
@@ -116,7 +115,7 @@ int ab_ranges_wait(struct ab_ranges *r, bool entered);
 
 /* skeleton.c: fills an empty tree from the host's /etc; runs in the host's mount
  * namespace. */
-int ab_skeleton_fill(int tree, const char *nameserver);
+int ab_skeleton_fill(int tree);
 int ab_skeleton_own(int tree, uint32_t uid); /* gives everything in it to uid */
 
 /* tree.c */

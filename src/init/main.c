@@ -87,7 +87,6 @@ static void take_setup(const uint8_t *buf, size_t len, const int *fds, int nfds)
     zygote.nparents = nfds;
     zygote.old_mounts = m.old_mounts != 0;
     snprintf(zygote.ident, sizeof zygote.ident, "%s", m.ident);
-    snprintf(zygote.nameserver, sizeof zygote.nameserver, "%s", m.nameserver);
 }
 
 /* Sorts the descriptors of a CREATE into the box; -1 when they do not match the message.
@@ -227,7 +226,7 @@ int main(void)
     zygote.ready = zygote.root = zygote.old_mounts = false;
     zygote.nets = zygote.nparents = 0;
     zygote.facts = 0;
-    zygote.ident[0] = zygote.nameserver[0] = 0;
+    zygote.ident[0] = 0;
     for (int i = 0; i < AB_SLOTS; i++)
         zygote.slots[i].refs = 0;
     zygote.sock = ENGINE_SOCKET;

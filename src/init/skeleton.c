@@ -116,6 +116,7 @@ static const struct {
     {"etc/pam.d/runuser-l", 0644, PAM_PERMIT},
     {"etc/hosts", 0644, "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n"},
     {"etc/hostname", 0644, "sandbox\n"},
+    {"etc/resolv.conf", 0644, ""},
     {"etc/nsswitch.conf", 0644,
      "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\n"
      "protocols: files\nservices: files\nethers: files\nrpc: files\n"},
@@ -256,7 +257,7 @@ static int link_python(int root)
     return symlinkat("/usr/bin/python3", root, "opt/agentbox/bin/python");
 }
 
-int ab_skeleton_fill(int root, const char *nameserver)
+int ab_skeleton_fill(int root)
 {
     struct copy c = {0};
     char path[300];
@@ -269,10 +270,7 @@ int ab_skeleton_fill(int root, const char *nameserver)
         if (write_new(root, written[i].path, written[i].mode, written[i].text,
                       strlen(written[i].text)) < 0)
             return -1;
-    snprintf(path, sizeof path, "%s%s%s", *nameserver ? "nameserver " : "", nameserver,
-             *nameserver ? "\n" : "");
-    if (write_new(root, "etc/resolv.conf", 0644, path, strlen(path)) < 0 ||
-        symlinkat("/proc/self/mounts", root, "etc/mtab") < 0 ||
+    if (symlinkat("/proc/self/mounts", root, "etc/mtab") < 0 ||
         symlinkat("/run", root, "var/run") < 0 ||
         symlinkat("/run/lock", root, "var/lock") < 0)
         return -1;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -101,36 +100,14 @@ static int send_packet(const uint8_t *packet, size_t len, const int *fds, int nf
     return -1;
 }
 
-/* The resolver that network full points to: the host's first one, unless only the host
- * can reach it; then the address at which rt/pasta.c forwards queries. */
-#define FORWARDER "169.254.1.1"
-
-static void find_nameserver(char *out, size_t room)
-{
-    char line[256], address[64];
-    snprintf(out, room, "%s", FORWARDER);
-    FILE *f = fopen("/etc/resolv.conf", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "nameserver %63s", address) == 1 &&
-            strncmp(address, "127.", 4) && strcmp(address, "::1")) {
-            snprintf(out, room, "%s", address);
-            break;
-        }
-    if (f)
-        fclose(f);
-}
-
 static int set_up(struct ab_err *err)
 {
     uint8_t buf[512];
     int fds[AB_WIRE_FDS];
-    char nameserver[64];
-    find_nameserver(nameserver, sizeof nameserver);
     struct ab_wire_setup m = {
         .parents = (uint32_t)ab_cgroup_parents(fds),
         .ident = ab_cgroup_ident(),
         .old_mounts = getenv("AGENTBOX_OLD_MOUNTS") != NULL,
-        .nameserver = nameserver,
     };
     long n = ab_wire_put_setup(buf, sizeof buf, &m);
     if (n < 0)
