@@ -3,7 +3,7 @@ local sys = require "agentbox.sys.hash"
 
 ---@class agentbox.Hasher
 ---@field update fun(self, bytes: string): agentbox.Hasher
----@field hex fun(self): string   # of what was fed so far; feeding may go on
+---@field hex fun(self, more?: string): string   # of what was fed so far and of `more`; feeding may go on
 
 ---@class agentbox.hash
 ---@field sha256 fun(bytes: string): string

@@ -50,7 +50,7 @@ function M.new(opts)
   local notes = {}
   local self = setmetatable({
     _opts = opts, _notes = notes, _nodes = {}, _calls = {}, _runs = {}, _logs = {}, _blobs = {},
-    _extra = json.object {}, _agents = {}, _leaf = {}, _path = {}, _bases = {}, _messages = {}, _steps = {}, _dropped = 0,
+    _extra = json.object {}, _agents = {}, _leaf = {}, _path = {}, _bases = {}, _messages = {}, _unsent = { count = 0 }, _steps = {}, _dropped = 0,
     _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })

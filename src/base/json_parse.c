@@ -342,8 +342,11 @@ int ab_json_parse(struct ab_json *doc, const char *text, size_t len,
         text += 3; /* a byte order mark: RFC 8259 lets a parser ignore it */
         len -= 3;
     }
-    struct parser p = {
-        .doc = doc, .opts = opts ? opts : &none, .scan = {.src = text, .err = err}};
+    struct parser p; /* the levels are not zeroed: they are most of it */
+    p.doc = doc;
+    p.opts = opts ? opts : &none;
+    p.scan = (struct ab_json_scan){.src = text, .err = err};
+    p.depth = 0;
     if (!doc->index)
         doc->index = ab_json_index_new();
     doc->src = text;

@@ -2,8 +2,11 @@
  *
  * The order is the array part of the metatable. A new key fires __newindex, because the table
  * has no value for it; a deleted key stays in the list and is passed over, until the list has
- * grown to its limit and is swept. Lists made by a parse are shared by all objects of the same
- * shape, so the first new key gives the object a list of its own.
+ * grown to its limit and is swept.
+ *
+ * Most objects have a few keys that many others have too, in the same order. Those share a
+ * metatable, their shape; a new key moves an object on to the next shape. Shapes are a tree whose
+ * root has no keys. An object that is not of that kind has a list of its own.
  */
 #include "lua/json_value.h"
 
@@ -14,8 +17,12 @@
 #define MT_TAG   0    /* a light userdata that nobody else has */
 #define MT_PLACE (-1) /* key -> its place in the list; only once the list is not shared */
 #define MT_LIMIT (-2) /* the length of the list at which deleted keys are swept */
+#define MT_NEXT  (-3) /* of a shape: key -> the shape with that key behind the others */
 
-static const char next_key, tag; /* their addresses are unique */
+enum { SHAPE_KEYS = 16, SHAPE_KEY_BYTES = 64, SHAPE_COUNT = 1000 };
+
+/* Their addresses are unique. */
+static const char next_key, tag, root_key, count_key;
 
 bool abl_json_is_object_mt(lua_State *L, int idx)
 {
@@ -71,6 +78,90 @@ static int l_pairs(lua_State *L)
     return 1;
 }
 
+/* ---- shapes ---- */
+
+static void new_shape(lua_State *L, int keys)
+{
+    abl_json_push_object_mt(L, keys);
+    lua_newtable(L);
+    lua_rawseti(L, -2, MT_NEXT);
+}
+
+void abl_json_push_shape(lua_State *L)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key) != LUA_TNIL)
+        return;
+    lua_pop(L, 1);
+    new_shape(L, 0);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
+}
+
+/* Counts one more shape. Whoever makes objects with ever new keys must not fill the memory: the
+ * tree is then planted anew, and the old shapes live as long as their objects. */
+static void count_shape(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &count_key);
+    lua_Integer count = lua_tointeger(L, -1) + 1;
+    lua_pop(L, 1);
+    if (count > SHAPE_COUNT) {
+        count = 0;
+        lua_pushnil(L);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
+    }
+    lua_pushinteger(L, count);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &count_key);
+}
+
+static bool may_follow(lua_State *L, int shape, int key, lua_Integer n)
+{
+    if (n >= SHAPE_KEYS || lua_type(L, key) != LUA_TSTRING || lua_rawlen(L, key) > SHAPE_KEY_BYTES)
+        return false;
+    for (lua_Integer i = 1; i <= n; i++) {
+        lua_rawgeti(L, shape, i);
+        bool same = lua_rawequal(L, -1, key);
+        lua_pop(L, 1);
+        if (same)
+            return false;
+    }
+    return true;
+}
+
+bool abl_json_next_shape(lua_State *L, int key)
+{
+    int shape = lua_gettop(L);
+    key = lua_absindex(L, key);
+    if (lua_rawgeti(L, shape, MT_NEXT) == LUA_TNIL) {
+        lua_settop(L, shape);
+        return false;
+    }
+    lua_pushvalue(L, key);
+    if (lua_rawget(L, shape + 1) == LUA_TNIL) {
+        lua_Integer n = (lua_Integer)lua_rawlen(L, shape);
+        lua_settop(L, shape + 1);
+        if (!may_follow(L, shape, key, n)) {
+            lua_settop(L, shape);
+            return false;
+        }
+        new_shape(L, (int)n + 1);
+        for (lua_Integer i = 1; i <= n; i++) {
+            lua_rawgeti(L, shape, i);
+            lua_rawseti(L, shape + 2, i);
+        }
+        lua_pushvalue(L, key);
+        lua_rawseti(L, shape + 2, n + 1);
+        lua_pushvalue(L, key);
+        lua_pushvalue(L, shape + 2);
+        lua_rawset(L, shape + 1);
+        count_shape(L);
+    }
+    lua_replace(L, shape);
+    lua_settop(L, shape);
+    return true;
+}
+
+/* ---- lists of one's own ---- */
+
 /* Gives the object a list of its own, without deleted keys. Stack: object at 1, list on top;
  * replaces the list on top. */
 static void own_list(lua_State *L)
@@ -109,6 +200,12 @@ static int l_newindex(lua_State *L)
     lua_pushvalue(L, 3);
     if (abl_json_type(L, 1) != ABL_JSON_OBJECT)
         return luaL_argerror(L, 1, "not an object");
+    if (abl_json_next_shape(L, 2)) { /* object, k, v, k, v, shape */
+        lua_insert(L, 4);
+        lua_rawset(L, 1);
+        lua_setmetatable(L, 1);
+        return 0;
+    }
     lua_insert(L, 4); /* object, k, v, list, k, v */
     lua_Integer n = (lua_Integer)lua_rawlen(L, 4);
     bool owned = lua_rawgeti(L, 4, MT_LIMIT) != LUA_TNIL;
@@ -217,9 +314,44 @@ static lua_Integer add_key(lua_State *L, int list, int seen, lua_Integer n)
     return n;
 }
 
+/* Gives the table at idx the shape of its keys in sorted order; false if it cannot have one. */
+static bool take_shape(lua_State *L, int idx)
+{
+    struct key keys[SHAPE_KEYS];
+    int places[SHAPE_KEYS], n = 0, top = lua_gettop(L);
+    luaL_checkstack(L, SHAPE_KEYS + 8, NULL);
+    for (lua_pushnil(L); lua_next(L, idx); n++) { /* the keys stay on the stack */
+        lua_pop(L, 1);
+        if (n == SHAPE_KEYS || lua_type(L, -1) != LUA_TSTRING) {
+            lua_settop(L, top);
+            return false;
+        }
+        struct key key;
+        key.s = lua_tolstring(L, -1, &key.len);
+        int i = n;
+        for (; i > 0 && compare_keys(&keys[i - 1], &key) > 0; i--) {
+            keys[i] = keys[i - 1];
+            places[i] = places[i - 1];
+        }
+        keys[i] = key;
+        places[i] = top + 1 + n;
+        lua_pushvalue(L, -1);
+    }
+    abl_json_push_shape(L);
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++)
+        ok = abl_json_next_shape(L, places[i]);
+    if (ok)
+        lua_setmetatable(L, idx);
+    lua_settop(L, top);
+    return ok;
+}
+
 void abl_json_mark_object(lua_State *L, int idx, int first_idx)
 {
     idx = lua_absindex(L, idx);
+    if (!first_idx && take_shape(L, idx))
+        return;
     if (push_sorted_keys(L, idx) < 0)
         luaL_error(L, "an object's keys must be strings");
     int sorted = lua_gettop(L);

@@ -10,6 +10,9 @@
  * ids to things would search a long list for nothing. */
 #define MAX_CHILDREN 8
 
+/* Objects with more keys than this do not share with those of other documents. */
+#define MAX_COMMON 16
+
 /* Shapes are a tree: a shape is its parent's keys and one more. Shape 0 has no keys. */
 struct shape {
     uint32_t parent, child, sibling; /* 0 stands for none */
@@ -119,6 +122,31 @@ static void drop_repeats(struct builder *b, uint32_t keys)
     lua_settop(L, mt);
 }
 
+/* Pushes the metatable that objects of a few keys have in common wherever they come from. */
+static bool push_common(struct builder *b, uint32_t shape)
+{
+    lua_State *L = b->L;
+    const struct shape *list = b->shapes->list;
+    size_t keys[MAX_COMMON];
+    uint32_t n = list[shape].keys;
+    if (n > MAX_COMMON)
+        return false;
+    for (uint32_t at = shape, i = n; i > 0; i--, at = list[at].parent)
+        keys[i - 1] = list[at].key;
+    abl_json_push_shape(L);
+    for (uint32_t i = 0; i < n; i++) {
+        push_text(b, &b->doc->nodes[keys[i]]);
+        lua_insert(L, -2);
+        bool ok = abl_json_next_shape(L, -2);
+        lua_remove(L, -2);
+        if (!ok) {
+            lua_pop(L, 1);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Gives the object on top the metatable of its shape. */
 static void set_shape(struct builder *b, uint32_t shape)
 {
@@ -130,12 +158,14 @@ static void set_shape(struct builder *b, uint32_t shape)
         return;
     }
     uint32_t keys = list[shape].keys;
-    abl_json_push_object_mt(L, (int)keys);
-    for (uint32_t at = shape, i = keys; i > 0; i--, at = list[at].parent) {
-        push_text(b, &b->doc->nodes[list[at].key]);
-        lua_rawseti(L, -2, i);
+    if (!push_common(b, shape)) {
+        abl_json_push_object_mt(L, (int)keys);
+        for (uint32_t at = shape, i = keys; i > 0; i--, at = list[at].parent) {
+            push_text(b, &b->doc->nodes[list[at].key]);
+            lua_rawseti(L, -2, i);
+        }
+        drop_repeats(b, keys);
     }
-    drop_repeats(b, keys);
     list[shape].built = true;
     lua_pushvalue(L, -1);
     lua_rawseti(L, b->metatables, shape);

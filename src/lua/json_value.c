@@ -121,10 +121,13 @@ static int l_number_eq(lua_State *L)
 /* The text of a raw value, as it was in its source. */
 static int l_raw_text(lua_State *L)
 {
-    size_t len;
+    size_t len, all;
     luaL_checkudata(L, 1, RAW_TYPE);
     const char *s = abl_json_value_text(L, 1, &len);
-    lua_pushlstring(L, s, len);
+    lua_getiuservalue(L, 1, 1);
+    lua_tolstring(L, -1, &all);
+    if (len < all)
+        lua_pushlstring(L, s, len);
     return 1;
 }
 

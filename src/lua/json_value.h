@@ -1,8 +1,7 @@
 /* json_value.h - the Lua shape of JSON-like data, shared by the json and yaml primitives.
  *
  * null is one userdata; an array is a table with one shared metatable; an object is a table
- * whose metatable holds its keys in order. Objects of the same shape share a metatable until
- * one of them gets a new key. A number that neither int64 nor double holds is a userdata with
+ * whose metatable holds its keys in order. Objects of the same shape share a metatable. A number that neither int64 nor double holds is a userdata with
  * its text, and so is a subtree that was kept raw.
  */
 #ifndef AB_LUA_JSON_VALUE_H
@@ -54,6 +53,14 @@ void abl_json_mark_object(lua_State *L, int idx, int first_idx);
  * the string keys sorted bytewise. Returns their number, or -1 (and pushes nothing) when some
  * key is not a string. */
 lua_Integer abl_json_push_keys(lua_State *L, int idx, bool sorted);
+
+/* Pushes the shape of an object without keys. A shape is a metatable for setmetatable. */
+void abl_json_push_shape(lua_State *L);
+
+/* Replaces the shape on top by the one with the key at idx behind the others. False, and nothing
+ * changes, when there is none: what is on top is no shape, has that key or too many, or the key is
+ * long or no string. */
+bool abl_json_next_shape(lua_State *L, int key);
 
 /* For json_push.c: pushes an object's metatable without keys, with room for some. */
 void abl_json_push_object_mt(lua_State *L, int keys);

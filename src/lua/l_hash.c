@@ -46,11 +46,14 @@ static int l_update(lua_State *L)
     return 1;
 }
 
+/* hex([more]): of what was fed so far, and of `more` behind it. */
 static int l_hex(lua_State *L)
 {
     struct hasher *self = luaL_checkudata(L, 1, HASHER_TYPE);
+    size_t len;
+    const char *more = luaL_optlstring(L, 2, "", &len);
     char hex[AB_SHA256_HEX];
-    ab_hasher_hex(self->h, hex);
+    ab_hasher_hex(self->h, more, len, hex);
     lua_pushstring(L, hex);
     return 1;
 }

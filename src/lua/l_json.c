@@ -101,6 +101,9 @@ static void read_format(lua_State *L, int idx, struct abl_json_format *format)
 {
     static const char *const allowed[] = {"indent", "ascii",     "sorted",
                                           "utf8",   "nonfinite", "max_bytes", NULL};
+    *format = (struct abl_json_format){.max_bytes = MAX_TEXT_BYTES};
+    if (lua_isnil(L, idx))
+        return;
     abl_check_keys(L, idx, allowed);
     lua_Integer indent = abl_opt_integer(L, idx, "indent", 0);
     luaL_argcheck(L, indent >= 0 && indent <= MAX_INDENT, idx, "option 'indent': 0 to 16");

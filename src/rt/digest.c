@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,20 +11,25 @@ struct evp {
     __typeof__(EVP_MD_CTX_new) *ctx_new;
     __typeof__(EVP_MD_CTX_free) *ctx_free;
     __typeof__(EVP_MD_CTX_copy_ex) *copy;
-    __typeof__(EVP_sha256) *sha256;
+    __typeof__(EVP_MD_fetch) *fetch;
     __typeof__(EVP_DigestInit_ex) *init;
     __typeof__(EVP_DigestUpdate) *update;
     __typeof__(EVP_DigestFinal_ex) *final;
 };
 
 struct ab_hasher {
-    struct evp evp;
     EVP_MD_CTX *ctx; /* owns */
 };
 
-static int load(struct evp *evp, struct ab_err *err)
+/* Found once: looking for the functions and for the algorithm costs more than hashing a
+ * message. The library is never unloaded, and neither is this. */
+static struct evp evp;
+static EVP_MD *algorithm;
+static struct ab_err load_error;
+static pthread_once_t load_once = PTHREAD_ONCE_INIT;
+
+static int find_functions(struct ab_err *err)
 {
-    /* dlopen counts references itself; the library is never unloaded. */
     void *lib = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!lib)
         return ab_err_set(err, AB_EUNSUPPORTED, "%s", dlerror());
@@ -31,10 +37,10 @@ static int load(struct evp *evp, struct ab_err *err)
         const char *name;
         void *slot;
     } wanted[] = {
-        {"EVP_MD_CTX_new", &evp->ctx_new},   {"EVP_MD_CTX_free", &evp->ctx_free},
-        {"EVP_MD_CTX_copy_ex", &evp->copy},  {"EVP_sha256", &evp->sha256},
-        {"EVP_DigestInit_ex", &evp->init},   {"EVP_DigestUpdate", &evp->update},
-        {"EVP_DigestFinal_ex", &evp->final},
+        {"EVP_MD_CTX_new", &evp.ctx_new},   {"EVP_MD_CTX_free", &evp.ctx_free},
+        {"EVP_MD_CTX_copy_ex", &evp.copy},  {"EVP_MD_fetch", &evp.fetch},
+        {"EVP_DigestInit_ex", &evp.init},   {"EVP_DigestUpdate", &evp.update},
+        {"EVP_DigestFinal_ex", &evp.final},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *sym = dlsym(lib, wanted[i].name);
@@ -45,15 +51,25 @@ static int load(struct evp *evp, struct ab_err *err)
     return 0;
 }
 
+static void load(void)
+{
+    if (find_functions(&load_error) < 0)
+        return;
+    algorithm = evp.fetch(NULL, "SHA256", NULL);
+    if (!algorithm)
+        ab_err_set(&load_error, AB_EUNSUPPORTED, "SHA-256 is not available in libcrypto");
+}
+
 struct ab_hasher *ab_hasher_new(struct ab_err *err)
 {
-    struct evp evp;
-    if (load(&evp, err) < 0)
+    pthread_once(&load_once, load);
+    if (!algorithm) {
+        *err = load_error;
         return NULL;
+    }
     struct ab_hasher *h = ab_xcalloc(1, sizeof *h);
-    h->evp = evp;
     h->ctx = evp.ctx_new();
-    if (!h->ctx || evp.init(h->ctx, evp.sha256(), NULL) != 1) {
+    if (!h->ctx || evp.init(h->ctx, algorithm, NULL) != 1) {
         ab_err_set(err, AB_EUNSUPPORTED, "SHA-256 is not available in libcrypto");
         ab_hasher_free(h);
         return NULL;
@@ -63,17 +79,15 @@ struct ab_hasher *ab_hasher_new(struct ab_err *err)
 
 void ab_hasher_update(struct ab_hasher *h, const void *data, size_t len)
 {
-    h->evp.update(h->ctx, data, len);
+    evp.update(h->ctx, data, len);
 }
 
-void ab_hasher_hex(const struct ab_hasher *h, char hex[AB_SHA256_HEX])
+static void put_hex(EVP_MD_CTX *ctx, char hex[AB_SHA256_HEX])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char raw[EVP_MAX_MD_SIZE] = {0};
-    EVP_MD_CTX *copy = h->evp.ctx_new();
-    if (!copy || h->evp.copy(copy, h->ctx) != 1 || h->evp.final(copy, raw, NULL) != 1)
+    if (evp.final(ctx, raw, NULL) != 1)
         AB_BUG("SHA-256 failed");
-    h->evp.ctx_free(copy);
     for (int i = 0; i < 32; i++) {
         hex[2 * i] = digits[raw[i] >> 4];
         hex[2 * i + 1] = digits[raw[i] & 15];
@@ -81,11 +95,21 @@ void ab_hasher_hex(const struct ab_hasher *h, char hex[AB_SHA256_HEX])
     hex[64] = '\0';
 }
 
+void ab_hasher_hex(const struct ab_hasher *h, const void *more, size_t len,
+                   char hex[AB_SHA256_HEX])
+{
+    EVP_MD_CTX *copy = evp.ctx_new();
+    if (!copy || evp.copy(copy, h->ctx) != 1 || evp.update(copy, more, len) != 1)
+        AB_BUG("SHA-256 failed");
+    put_hex(copy, hex);
+    evp.ctx_free(copy);
+}
+
 void ab_hasher_free(struct ab_hasher *h)
 {
     if (!h)
         return;
-    h->evp.ctx_free(h->ctx);
+    evp.ctx_free(h->ctx);
     free(h);
 }
 
@@ -95,7 +119,7 @@ int ab_sha256(const void *data, size_t len, char hex[AB_SHA256_HEX], struct ab_e
     if (!h)
         return -1;
     ab_hasher_update(h, data, len);
-    ab_hasher_hex(h, hex);
+    put_hex(h->ctx, hex);
     ab_hasher_free(h);
     return 0;
 }

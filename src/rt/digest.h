@@ -18,8 +18,10 @@ struct ab_hasher;
 struct ab_hasher *ab_hasher_new(struct ab_err *err);
 void ab_hasher_update(struct ab_hasher *h, const void *data, size_t len);
 
-/* The digest of what was fed so far; feeding may go on. */
-void ab_hasher_hex(const struct ab_hasher *h, char hex[AB_SHA256_HEX]);
+/* The digest of what was fed so far and of `more` behind it, which does not count as fed;
+ * feeding may go on. */
+void ab_hasher_hex(const struct ab_hasher *h, const void *more, size_t len,
+                   char hex[AB_SHA256_HEX]);
 void ab_hasher_free(struct ab_hasher *h);
 
 #endif

@@ -42,6 +42,53 @@ local function usage_of(usage)
   return out
 end
 
+-- ---------------------------------------------------------------- the request that nobody sent
+
+--- The body that a server would have got is made when somebody asks for it. Until then the record makes do with `form`,
+--- the body without messages: they are the path of the graph.
+local unsent = {}
+
+function unsent.__index(response, key)
+  if key ~= "raw_request" then return nil end
+  local source = response.unsent
+  local messages = table.move(source.request.messages, 1, source.count, 1, json.array {})
+  local text = wire.body(source.request, { model = source.name }, wire.messages_text(messages))
+  response.raw_request = text
+  return text
+end
+
+--- The forms of a rollout's requests are one: its tools and its sampling are the same tables at every turn.
+local forms = setmetatable({}, { __mode = "k" })
+
+local function form_of(name, request)
+  local known = request.tools and forms[request.tools]
+  if known and known.name == name and known.sampling == request.sampling and known.choice == request.tool_choice then
+    return known.text
+  end
+  known = { name = name, sampling = request.sampling, choice = request.tool_choice }
+  known.text = wire.body(request, { model = name }, "[]")
+  if request.tools then forms[request.tools] = known end
+  return known.text
+end
+
+local function finished(name, request, response, text, queued)
+  local now = time.now()
+  response.unsent = { request = request, count = #request.messages, name = name }
+  if wire.is_clean(request.messages) then response.unsent.form = form_of(name, request) end
+  response.raw_response, response.tries = text, 1
+  response.times = { queued = queued, first = now, done = now }
+  return setmetatable(response, unsent)
+end
+
+-- ---------------------------------------------------------------- the reply
+
+local function has_tables(message)
+  for _, name in ipairs(KEPT) do
+    if type(message[name]) == "table" then return true end
+  end
+  return false
+end
+
 --- Makes the response of an answer: a text, or { content, tool_calls = { { name, arguments } }, finish_reason, usage }.
 ---
 --- Raises when the answer is neither: the script that gave it is wrong.
@@ -61,7 +108,10 @@ function M.response(name, request, answer, queued)
   local whole = json.object { id = ("chatcmpl-%s-%s-%d"):format(name, request.session or "0", position), object = "chat.completion" }
   whole.created, whole.model = math.floor(queued), name
   whole.choices, whole.usage = json.array { choice }, usage_of(answer.usage)
-  return M.of_text(name, request, json.encode(whole), queued)
+  local text = json.encode(whole)
+  -- Tables of the script's own are read back from the text: two rollouts must not share them.
+  if has_tables(message) then return M.of_text(name, request, text, queued) end
+  return finished(name, request, assert(reply.response(whole, request)), text, queued)
 end
 
 --- Makes the response of a reply's text.
@@ -76,11 +126,7 @@ function M.of_text(name, request, text, queued)
   local response
   if decoded then response, why = reply.response(decoded, request) end
   if not response then return nil, err.new("model", name .. ": unusable reply: " .. tostring(why)) end
-  local now = time.now()
-  response.raw_request = wire.body(request, { model = name })
-  response.raw_response, response.tries = text, 1
-  response.times = { queued = queued, first = now, done = now }
-  return response
+  return finished(name, request, response, text, queued)
 end
 
 return M

@@ -87,6 +87,17 @@ function M.outgoing(message)
   return clean
 end
 
+--- Whether every message goes on the wire as it stands.
+---@param messages agentbox.Message[]
+---@return boolean
+function M.is_clean(messages)
+  for i = 1, #messages do
+    local message = messages[i]
+    if not clean_before[message] and M.outgoing(message) ~= message then return false end
+  end
+  return true
+end
+
 --- The JSON text of a history as it goes on the wire. It is made anew at every turn: a text kept beside each message
 --- would double what a waiting rollout holds.
 ---@param messages agentbox.Message[]
@@ -131,9 +142,11 @@ end
 --- The body of a request. `extra` wins over `sampling`, but never over messages and tools.
 ---@param request agentbox.Request
 ---@param fixed { model: string, sampling?: table, extra?: table, stream?: boolean }
+---@param messages? string   # the JSON text of the messages, if the caller has it
 ---@return string
-function M.body(request, fixed)
-  local parts = { '"model":' .. json.encode(fixed.model), '"messages":' .. M.messages_text(request.messages) }
+function M.body(request, fixed, messages)
+  messages = messages or M.messages_text(request.messages)
+  local parts = { '"model":' .. json.encode(fixed.model), '"messages":' .. messages }
   local taken = { model = true, messages = true, tools = true, tool_choice = true }
   if request.tools and #request.tools > 0 then
     parts[#parts + 1] = '"tools":' .. M.tools_text(request.tools)

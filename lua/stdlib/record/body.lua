@@ -77,6 +77,40 @@ function M.factor(text, messages, tools)
   return { hash = M.hash(text), bytes = #text, params = params, cut = offsets }
 end
 
+--- What the requests of a model without a server have in common.
+---@class agentbox.BodyFrame
+---@field params agentbox.JsonRaw
+---@field cut table<string, integer>
+---@field head string     # the body's bytes up to the first message
+---@field tail string     # those behind the last
+
+--- Makes the frame of a body without messages (`"messages":[]`); nil if it is too large.
+---@param form string
+---@param tools string?
+---@return agentbox.BodyFrame?
+function M.frame(form, tools)
+  local entry = M.factor(form, "[]", tools)
+  if not entry then return nil end
+  local _, at = form:find('"messages":[', 1, true)
+  return { params = entry.params, cut = entry.cut, head = form:sub(1, at), tail = form:sub(at + 1) }
+end
+
+--- A hasher for bodies in a frame, to be fed the messages with commas between them.
+---@param frame agentbox.BodyFrame
+---@return agentbox.Hasher
+function M.hasher(frame)
+  return hash.hasher():update(frame.head)
+end
+
+--- Describes a request whose messages were fed to the hasher.
+---@param frame agentbox.BodyFrame
+---@param hasher agentbox.Hasher
+---@param bytes integer      # of the whole body
+---@return table entry
+function M.framed(frame, hasher, bytes)
+  return { hash = "sha256:" .. hasher:hex(frame.tail), bytes = bytes, params = frame.params, cut = frame.cut }
+end
+
 local function fill(params, cut, values)
   local cuts = {}
   for _, name in ipairs { "messages", "tools" } do

@@ -48,8 +48,58 @@ local function sampling_of(rec, sampling)
   return known.sampling_text
 end
 
+-- Whether the messages of a request are those of the path to `leaf`, as they were recorded. What the path has is kept, so
+-- that a turn adds only what is new.
+local function is_path(rec, leaf, messages)
+  local known, fresh, at = rec._unsent, {}, leaf
+  while at and at ~= json.null and at ~= known.leaf do
+    fresh[#fresh + 1] = at
+    at = rec._nodes[at + 1].p
+  end
+  if at ~= known.leaf or not known.leaf then
+    known = { count = 0, messages = {}, contents = {}, nodes = {}, done = 0 }
+    rec._unsent = known
+  end
+  known.leaf = leaf
+  for i = #fresh, 1, -1 do
+    local node, n = rec._nodes[fresh[i] + 1], known.count + 1
+    local message = rec._messages[node]
+    known.messages[n], known.contents[n], known.nodes[n], known.count = message, message.content, node, n
+  end
+  if #messages ~= known.count then return false end
+  for i = 1, known.count do
+    if messages[i] ~= known.messages[i] or messages[i].content ~= known.contents[i] then return false end
+  end
+  return true
+end
+
+-- The request of a model that has no server: its bytes follow from the path, and only their hash is made. Nil when the
+-- rest of it is too large to stand in the line.
+local function unsent_of(rec, call)
+  local form = secret.redact(call.response.unsent.form)
+  local path = rec._unsent
+  if path.form ~= form then
+    path.form, path.frame, path.done, path.bytes = form, body.frame(form, rec._tools), 0, #form
+    path.hasher = path.frame and body.hasher(path.frame)
+  end
+  if not path.frame then return nil end
+  for i = path.done + 1, path.count do
+    local text = path.nodes[i].m:text()
+    if i > 1 then path.hasher:update "," end
+    path.hasher:update(text)
+    path.bytes = path.bytes + #text + (i > 1 and 1 or 0)
+  end
+  path.done = path.count
+  return body.framed(path.frame, path.hasher, path.bytes)
+end
+
 local function request_of(rec, call)
   local source = call.response or call.error or {}
+  local unsent = source.unsent
+  if unsent and unsent.form and call.leaf and is_path(rec, call.leaf, unsent.request.messages) then
+    local entry = unsent_of(rec, call)
+    if entry then return entry end
+  end
   if not source.raw_request then return nil end
   local sent = secret.redact(source.raw_request)
   if call.leaf then
