@@ -17,10 +17,10 @@ ip link set d1 netns $hold && ip addr add 10.77.0.2/24 dev d0 && ip link set d0 
 far_ip() { nsenter -t $hold -n ip "$@"; }
 far_ip link set d1 up && far_ip addr add 10.77.0.1/24 dev d1 && ip route add default via 10.77.0.1 || exit 1
 echo FAR > "$dir/page"
-serve() { python3 -m http.server "$2" --bind "$1" -d "$dir" >/dev/null 2>&1; }
+serve() { exec python3 -m http.server "$2" --bind "$1" -d "$dir" >/dev/null 2>&1; }
 nsenter -t $hold -n python3 -m http.server 8123 --bind 10.77.0.1 -d "$dir" >/dev/null 2>&1 & far=$!
 serve 127.0.0.1 8124 & near=$!
-until nsenter -t $hold -n curl -s http://10.77.0.1:8123/page >/dev/null && curl -s http://127.0.0.1:8124/page >/dev/null; do :; done
+until curl -s http://10.77.0.1:8123/page >/dev/null && curl -s http://127.0.0.1:8124/page >/dev/null; do :; done
 cat > "$dir/test.lua" <<'LUA'
 local ab = require "agentbox"
 local sb <close> = assert(ab.sandbox.create { network = "full" })
