@@ -80,7 +80,7 @@ static uint64_t opt_count(lua_State *L, const char *key)
 {
     lua_Number n = abl_opt_number(L, 1, key, 0);
     if (!(n >= 0 && n < 9e15))
-        luaL_error(L, "option '%s': must not be negative", key);
+        luaL_error(L, "option '%s': must be at least 0 and below 9e15", key);
     return (uint64_t)n;
 }
 

@@ -144,7 +144,7 @@ void abl_check_proc_opts(lua_State *L, int idx, struct ab_proc_opts *opts)
     lua_Number timeout = abl_opt_number(L, idx, "timeout_s", 0);
     lua_Integer max = abl_opt_integer(L, idx, "max_output_bytes", OUTPUT_DEFAULT);
     if (!(timeout >= 0 && timeout < 1e8))
-        luaL_error(L, "option 'timeout_s': must not be negative");
+        luaL_error(L, "option 'timeout_s': must be at least 0 and below 1e8");
     if (max < 1 || max > OUTPUT_MAX)
         luaL_error(L, "option 'max_output_bytes': must be between 1 and %d", OUTPUT_MAX);
     opts->timeout_ms = timeout > 0 && timeout < 0.001 ? 1 : (uint64_t)(timeout * 1000);

@@ -194,4 +194,11 @@ function M.test_run_tests()
   lu.assertEquals(use("run_tests", { command = "exit 2" }), "exit_code=2")
 end
 
+function M.test_no_time_left_is_not_no_limit()
+  local ctx = { sandbox = sb, workspace = "/workspace", time_left = function() return 0 end }
+  local call = { id = "c", type = "function", ["function"] = { name = "run_command",
+    arguments = '{"command": "sleep 1000", "timeout_s": 1e300}' } }
+  lu.assertStrContains(assert(tool.select {}):run(ctx, { call }, 60)[1].text, "timed_out=true")
+end
+
 return M

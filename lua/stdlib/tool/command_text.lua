@@ -72,7 +72,7 @@ end
 function M.run(ctx, command, timeout_s)
   if command:find("\0", 1, true) then return nil, "the command holds a NUL byte" end
   if timeout_s ~= timeout_s or timeout_s <= 0 then return nil, "timeout_s must be more than 0" end
-  local limit_s = math.min(timeout_s, ctx:time_left())
+  local limit_s = math.max(0.001, math.min(timeout_s, ctx:time_left())) -- 0 would be no limit
   local out, problem = ctx.sandbox:exec(command, {
     timeout_s = limit_s, cwd = ctx.workdir or ctx.workspace, user = ctx.user, max_output_bytes = MAX_BYTES,
   })
