@@ -23,10 +23,12 @@ struct ab_hasher {
 
 /* Found once: looking for the functions and for the algorithm costs more than hashing a
  * message. The library is never unloaded, and neither is this. */
-static struct evp evp;
-static EVP_MD *algorithm;
-static struct ab_err load_error;
-static pthread_once_t load_once = PTHREAD_ONCE_INIT;
+static struct {
+    struct evp evp;
+    EVP_MD *algorithm;
+    struct ab_err err;
+    pthread_once_t once;
+} crypto = {.once = PTHREAD_ONCE_INIT};
 
 static int find_functions(struct ab_err *err)
 {
@@ -37,10 +39,13 @@ static int find_functions(struct ab_err *err)
         const char *name;
         void *slot;
     } wanted[] = {
-        {"EVP_MD_CTX_new", &evp.ctx_new},   {"EVP_MD_CTX_free", &evp.ctx_free},
-        {"EVP_MD_CTX_copy_ex", &evp.copy},  {"EVP_MD_fetch", &evp.fetch},
-        {"EVP_DigestInit_ex", &evp.init},   {"EVP_DigestUpdate", &evp.update},
-        {"EVP_DigestFinal_ex", &evp.final},
+        {"EVP_MD_CTX_new", &crypto.evp.ctx_new},
+        {"EVP_MD_CTX_free", &crypto.evp.ctx_free},
+        {"EVP_MD_CTX_copy_ex", &crypto.evp.copy},
+        {"EVP_MD_fetch", &crypto.evp.fetch},
+        {"EVP_DigestInit_ex", &crypto.evp.init},
+        {"EVP_DigestUpdate", &crypto.evp.update},
+        {"EVP_DigestFinal_ex", &crypto.evp.final},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *sym = dlsym(lib, wanted[i].name);
@@ -53,23 +58,23 @@ static int find_functions(struct ab_err *err)
 
 static void load(void)
 {
-    if (find_functions(&load_error) < 0)
+    if (find_functions(&crypto.err) < 0)
         return;
-    algorithm = evp.fetch(NULL, "SHA256", NULL);
-    if (!algorithm)
-        ab_err_set(&load_error, AB_EUNSUPPORTED, "SHA-256 is not available in libcrypto");
+    crypto.algorithm = crypto.evp.fetch(NULL, "SHA256", NULL);
+    if (!crypto.algorithm)
+        ab_err_set(&crypto.err, AB_EUNSUPPORTED, "SHA-256 is not available in libcrypto");
 }
 
 struct ab_hasher *ab_hasher_new(struct ab_err *err)
 {
-    pthread_once(&load_once, load);
-    if (!algorithm) {
-        *err = load_error;
+    pthread_once(&crypto.once, load);
+    if (!crypto.algorithm) {
+        *err = crypto.err;
         return NULL;
     }
     struct ab_hasher *h = ab_xcalloc(1, sizeof *h);
-    h->ctx = evp.ctx_new();
-    if (!h->ctx || evp.init(h->ctx, algorithm, NULL) != 1) {
+    h->ctx = crypto.evp.ctx_new();
+    if (!h->ctx || crypto.evp.init(h->ctx, crypto.algorithm, NULL) != 1) {
         ab_err_set(err, AB_EUNSUPPORTED, "SHA-256 is not available in libcrypto");
         ab_hasher_free(h);
         return NULL;
@@ -79,14 +84,14 @@ struct ab_hasher *ab_hasher_new(struct ab_err *err)
 
 void ab_hasher_update(struct ab_hasher *h, const void *data, size_t len)
 {
-    evp.update(h->ctx, data, len);
+    crypto.evp.update(h->ctx, data, len);
 }
 
 static void put_hex(EVP_MD_CTX *ctx, char hex[AB_SHA256_HEX])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char raw[EVP_MAX_MD_SIZE] = {0};
-    if (evp.final(ctx, raw, NULL) != 1)
+    if (crypto.evp.final(ctx, raw, NULL) != 1)
         AB_BUG("SHA-256 failed");
     for (int i = 0; i < 32; i++) {
         hex[2 * i] = digits[raw[i] >> 4];
@@ -98,18 +103,19 @@ static void put_hex(EVP_MD_CTX *ctx, char hex[AB_SHA256_HEX])
 void ab_hasher_hex(const struct ab_hasher *h, const void *more, size_t len,
                    char hex[AB_SHA256_HEX])
 {
-    EVP_MD_CTX *copy = evp.ctx_new();
-    if (!copy || evp.copy(copy, h->ctx) != 1 || evp.update(copy, more, len) != 1)
+    EVP_MD_CTX *copy = crypto.evp.ctx_new();
+    if (!copy || crypto.evp.copy(copy, h->ctx) != 1 ||
+        crypto.evp.update(copy, more, len) != 1)
         AB_BUG("SHA-256 failed");
     put_hex(copy, hex);
-    evp.ctx_free(copy);
+    crypto.evp.ctx_free(copy);
 }
 
 void ab_hasher_free(struct ab_hasher *h)
 {
     if (!h)
         return;
-    evp.ctx_free(h->ctx);
+    crypto.evp.ctx_free(h->ctx);
     free(h);
 }
 

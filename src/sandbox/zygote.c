@@ -18,10 +18,13 @@
 
 extern const uint8_t ab_init_program[], ab_init_program_end[];
 
-static int zygote_sock = -1;
-static pid_t zygote_pid;
-static bool was_set_up;
-static uint32_t known_facts;
+/* One per process: it was started before there were threads or engines. */
+static struct {
+    int sock;
+    pid_t pid;
+    bool set_up;
+    uint32_t facts;
+} zygote = {.sock = -1};
 
 /* In the child: everything here must be safe after fork in a program with threads. The
  * program is copied here and not in the parent, who goes on meanwhile. */
@@ -52,7 +55,7 @@ static AB_NORETURN void exec_program(int sock)
 int ab_zygote_start(struct ab_err *err)
 {
     int pair[2];
-    if (zygote_sock >= 0)
+    if (zygote.sock >= 0)
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return ab_err_sys(err, errno, "socket to the zygote");
@@ -66,32 +69,32 @@ int ab_zygote_start(struct ab_err *err)
     }
     int bytes = SOCKET_BYTES;
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-    zygote_sock = pair[0];
-    zygote_pid = pid;
+    zygote.sock = pair[0];
+    zygote.pid = pid;
     ab_cgroup_companion(pid);
-    was_set_up = false;
+    zygote.set_up = false;
     return 0;
 }
 
 void ab_zygote_note_facts(uint32_t facts)
 {
-    known_facts = facts;
+    zygote.facts = facts;
 }
 
 uint32_t ab_zygote_facts(void)
 {
-    return known_facts;
+    return zygote.facts;
 }
 
 int ab_zygote_socket(void)
 {
-    return zygote_sock;
+    return zygote.sock;
 }
 
 static int send_packet(const uint8_t *packet, size_t len, const int *fds, int nfds,
                        struct ab_err *err)
 {
-    int rc = ab_wire_send(zygote_sock, packet, len, fds, nfds, MSG_DONTWAIT);
+    int rc = ab_wire_send(zygote.sock, packet, len, fds, nfds, MSG_DONTWAIT);
     if (rc == 0)
         return 0;
     if (rc == -EAGAIN)
@@ -114,14 +117,14 @@ static int set_up(struct ab_err *err)
         AB_BUG("setup message");
     if (send_packet(buf, (size_t)n, fds, (int)m.parents, err) < 0)
         return -1;
-    was_set_up = true;
+    zygote.set_up = true;
     return 0;
 }
 
 static int request(const uint8_t *packet, size_t len, const int *fds, int nfds,
                    struct ab_err *err)
 {
-    if (ab_zygote_start(err) < 0 || (!was_set_up && set_up(err) < 0))
+    if (ab_zygote_start(err) < 0 || (!zygote.set_up && set_up(err) < 0))
         return -1;
     return send_packet(packet, len, fds, nfds, err);
 }
@@ -138,9 +141,9 @@ int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfd
 
 void ab_zygote_stop(void)
 {
-    if (zygote_sock < 0)
+    if (zygote.sock < 0)
         return;
-    close(zygote_sock);
-    zygote_sock = -1;
-    waitpid(zygote_pid, NULL, 0);
+    close(zygote.sock);
+    zygote.sock = -1;
+    waitpid(zygote.pid, NULL, 0);
 }

@@ -7,6 +7,7 @@ ok    kernel       <*>
 ok    system       <*>
 ...
 ok    sandbox      created, ran a command, destroyed in <*> ms
+...
 overall ok
 [exit 0]
 
