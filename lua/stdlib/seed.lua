@@ -46,7 +46,7 @@ local function run_setup(sb, task, workdir)
 end
 
 local function check_health(sb)
-  local out, problem = sb:exec("true", { timeout_s = 10 })
+  local out, problem = sb:exec("true", { timeout_s = 60 }) -- a busy machine is no broken sandbox
   if not out then return nil, problem end
   if out.timed_out or out.exit_code ~= 0 then
     return nil, err.new("sandbox", "the sandbox cannot run `true` after seeding: " .. said(out))

@@ -43,13 +43,13 @@ end
 local function beside(culprits)
   local found = {}
   async.scope(function(scope)
-    for name, opts in pairs(culprits) do
-      scope:spawn(function()
-        local all = { task = task(), model = model.scripted { "done" }, sandbox = { backend = "none" }, timeout_s = 200 }
-        for key, value in pairs(opts) do all[key] = value end
-        found[name] = assert(rollout.run(all))
-      end)
-    end
+    local names = {}
+    for name in pairs(culprits) do names[#names + 1] = name end
+    scope:spawn(async.each, names, function(name)
+      local all = { task = task(), model = model.scripted { "done" }, sandbox = { backend = "none" }, timeout_s = 200 }
+      for key, value in pairs(culprits[name]) do all[key] = value end
+      found[name] = assert(rollout.run(all))
+    end, { limit = AT_ONCE })
     local numbers = {}
     for i = 1, OTHERS do numbers[i] = i end
     local ended = async.each(numbers, other, { limit = AT_ONCE })
@@ -122,7 +122,10 @@ end
 
 -- ---------------------------------------------------------------- where it goes wrong
 
-function M.test_a_labs_tool()
+-- All kinds run at once, beside the same hundred: the first test that looks waits for all of them.
+local KINDS = {}
+
+function KINDS.tool()
   local function using(run, limits)
     return {
       model = model.scripted { { tool_calls = { { name = "lab", arguments = {} } } }, "done" }, tools = "custom",
@@ -132,11 +135,64 @@ function M.test_a_labs_tool()
   end
   local all = culprits(using)
   all.big = using(big, { cpu_s = 10, memory_mb = 48 })
-  local found = beside(all)
-  lu.assertEquals(found.big.messages[4].content, "fine")
+  return all
+end
+
+function KINDS.verifier()
+  local all = culprits(function(run, limits)
+    return { verifier = { run = run, cpu_s = limits.cpu_s, memory_mb = limits.memory_mb } }
+  end)
+  all.big = { verifier = { run = function() return big() == "fine" and 1 or 0 end, memory_mb = 48 } }
+  all.composed = { verifier = verify.compose { { "a", 1, function() error "lab's bug" end } } }
+  return all
+end
+
+function KINDS.agent()
+  local all = culprits(function(run, limits)
+    limits.run = run
+    return { agent = limits }
+  end)
+  all.big = { agent = { run = function() return big() == "fine" and "env_done" or "no" end, memory_mb = 48 } }
+  return all
+end
+
+for _, hook in ipairs { "before_turn", "after_turn", "on_tool_call" } do
+  KINDS[hook] = function()
+    return culprits(function(run, limits)
+      limits[hook] = run
+      return { agent = limits, model = model.scripted { sh "true", "done" } }
+    end)
+  end
+end
+
+function KINDS.model()
+  local all = culprits(function(run, limits) return { model = model.fn(run), agent = limits } end)
+  all.turn_raises = { model = model.scripted { function() error "in a turn" end } }
+  all.number = { model = model.fn(function() return 7 end) }
+  return all
+end
+
+local ended
+
+local function found(kind)
+  if not ended then
+    local all = {}
+    for one, make in pairs(KINDS) do
+      for name, opts in pairs(make()) do all[one .. " " .. name] = opts end
+    end
+    ended = beside(all)
+  end
+  local out = {}
+  for name in pairs(KINDS[kind]()) do out[name] = ended[kind .. " " .. name] end
+  return out
+end
+
+function M.test_a_labs_tool()
+  local all = found "tool"
+  lu.assertEquals(all.big.messages[4].content, "fine")
   for name in pairs(WRONGS) do
-    local t = found[name]
-    lu.assertEquals(fields_of(t), { "success", true, 1.0, nil }, name) -- the rollout went on
+    local t = all[name]
+    lu.assertEquals(fields_of(t), { "success", true, 1.0, nil }, name .. ": " .. tostring(t.error)) -- the rollout went on
     local run = t.line.tool_runs[1]
     lu.assertIsTrue(run.is_error, name)
     lu.assertStrContains(t.messages[4].content, "ERROR: lab failed: ", false, false, name)
@@ -146,57 +202,36 @@ function M.test_a_labs_tool()
 end
 
 function M.test_a_labs_verifier()
-  local all = culprits(function(run, limits)
-    return { verifier = { run = run, cpu_s = limits.cpu_s, memory_mb = limits.memory_mb } }
-  end)
-  all.big = { verifier = { run = function() return big() == "fine" and 1 or 0 end, memory_mb = 48 } }
-  all.composed = { verifier = verify.compose { { "a", 1, function() error "in a part" end } } }
-  local found = beside(all)
-  lu.assertEquals(fields_of(found.big), { "success", true, 1.0, nil })
-  WRONGS.composed = { nil, "beside_test%.lua:%d+: in a part" }
-  for name in pairs(WRONGS) do
-    local t = found[name]
+  local all = found "verifier"
+  lu.assertEquals(fields_of(all.big), { "success", true, 1.0, nil })
+  all.big = nil
+  for name, t in pairs(all) do
     lu.assertEquals({ name, t.stop_reason, table.unpack(fields_of(t), 1, 4) }, { name, "scorer_error", "error", false, nil, "verifier" })
-    says(logged(t), name, true)
+    says(logged(t), name == "composed" and "raise" or name, true)
   end
-  WRONGS.composed = nil
 end
 
 function M.test_a_labs_agent()
-  local all = culprits(function(run, limits)
-    limits.run = run
-    return { agent = limits }
-  end)
-  all.big = { agent = { run = function() return big() == "fine" and "env_done" or "no" end } }
-  local found = beside(all)
-  lu.assertEquals(fields_of(found.big), { "success", true, 1.0, nil })
-  for name in pairs(WRONGS) do
-    local t = found[name]
+  local all = found "agent"
+  lu.assertEquals(fields_of(all.big), { "success", true, 1.0, nil }, tostring(all.big.error))
+  all.big = nil
+  for name, t in pairs(all) do
     lu.assertEquals({ name, table.unpack(fields_of(t), 1, 4) }, { name, "error", false, nil, "engine" })
     says(logged(t), name, true)
   end
 end
 
 function M.test_a_labs_hooks()
-  local all = {}
   for _, hook in ipairs { "before_turn", "after_turn", "on_tool_call" } do
-    for name, opts in pairs(culprits(function(run, limits)
-      limits[hook] = run
-      return { agent = limits, model = model.scripted { sh "true", "done" } }
-    end)) do all[hook .. " " .. name] = opts end
-  end
-  for here, t in pairs(beside(all)) do
-    lu.assertEquals({ here, table.unpack(fields_of(t), 1, 4) }, { here, "error", false, nil, "engine" })
-    says(logged(t), here:match "%S+$")
+    for name, t in pairs(found(hook)) do
+      lu.assertEquals({ hook, name, table.unpack(fields_of(t), 1, 4) }, { hook, name, "error", false, nil, "engine" })
+      says(logged(t), name)
+    end
   end
 end
 
 function M.test_a_models_function()
-  local all = culprits(function(run, limits) return { model = model.fn(run), agent = limits } end)
-  all.turn_raises = { model = model.scripted { function() error "in a turn" end } }
-  all.number = { model = model.fn(function() return 7 end) }
-  local found = beside(all)
-  for name, t in pairs(found) do
+  for name, t in pairs(found "model") do
     lu.assertEquals({ name, t.final_status, t.scored, t.reward }, { name, "error", false, nil })
     lu.assertTrue(t.failure_class == "engine" or t.failure_class == "model_server", name)
     if WRONGS[name] then says(logged(t), name) end
