@@ -1,6 +1,7 @@
 --- The attacks: what must be impossible from inside, each a text for `sh -c` with what its output must hold (`want`) and
 --- must not (`never`), as Lua patterns. `oom`: a memory controller must have ended it; `unlimited`: why it is not held
---- where there is none. `users`: needs more than one user inside. @CANARY@, @SOCKET@ and @PORT@ are things of the host. Numbers are names; they are not contiguous.
+--- where there is none. `users`: needs more than one user inside; `slow`:
+--- left out when AGENTBOX_TEST_SHORT is set. @CANARY@, @SOCKET@ and @PORT@ are things of the host. Numbers are names; they are not contiguous.
 return {
   -- Paths and escapes
   { n = 1, title = "symlink to a host file", want = "No such file", run = [==[
@@ -146,7 +147,7 @@ for i in range(2048): b.append(bytearray(1<<20))
 print("ALLOCATED 2G")']==] },
   { n = 71, title = "/dev/shm + /tmp tmpfs bomb", want = "64 MiB.*256 MiB", never = "GB, ", run = [==[
 dd if=/dev/zero of=/dev/shm/x bs=1M count=2000 2>&1 | tail -1; dd if=/dev/zero of=/tmp/x bs=1M count=2000 2>&1 | tail -1; du -sm /dev/shm /tmp | head]==] },
-  { n = 73, title = "inode fill", want = "stopped 65%d+ .*No space", never = "CREATED", run = [==[
+  { n = 73, slow = true, title = "inode fill", want = "stopped 65%d+ .*No space", never = "CREATED", run = [==[
 python3 -c 'import os
 os.mkdir("/ino")
 n=0
@@ -154,7 +155,7 @@ try:
   for n in range(300000): open("/ino/%d"%n,"w").close()
   print("CREATED 300k")
 except OSError as e: print("stopped",n,e)']==] },
-  { n = 74, title = "output flood", want = "^y\ny\n", truncated = true, run = [==[
+  { n = 74, slow = true, title = "output flood", want = "^y\ny\n", truncated = true, run = [==[
 yes | head -c 300000000]==] },
   { n = 76, title = "kernel memory: pipes", want = "stopped", never = "^$", run = [==[
 python3 -c 'import os,fcntl
@@ -163,7 +164,7 @@ try:
   while n<5000:
     r,w=os.pipe();fcntl.fcntl(w,1031,1<<20);n+=1
 except OSError as e: print("stopped",n,e)']==] },
-  { n = 77, title = "CPU hog", want = "rc=124", run = [==[
+  { n = 77, slow = true, title = "CPU hog", want = "rc=124", run = [==[
 timeout 2 sh -c "while :; do :; done"; echo rc=$?]==] },
   { n = 103, title = "memfd bomb", never = "MEMFD_MB", oom = true, unlimited = "memory that belongs to no process is bounded by a cgroup only", run = [==[
 python3 -c 'import os
@@ -195,9 +196,9 @@ while n<300000:
   if l.timer_create(1,sev,ctypes.byref(t)): break
   n+=1
 print("timers",n)']==] },
-  { n = 109, title = "copy-up amplification", want = "ENOSPC", run = [==[
+  { n = 109, slow = true, title = "copy-up amplification", want = "ENOSPC", run = [==[
 F=$(find /usr -xdev -type f -size +2M | head -200); n=0; for f in $F; do chmod u+x "$f" 2>/dev/null || { echo ENOSPC; break; }; n=$((n+1)); done; echo copied $n; df -m / | tail -1]==] },
-  { n = 110, title = "256 busy processes", want = "ok", run = [==[
+  { n = 110, slow = true, title = "256 busy processes", want = "ok", run = [==[
 python3 -c 'import os,time
 for i in range(200):
   if os.fork()==0:
@@ -220,10 +221,20 @@ for i in range(150):
   if os.fork()==0:
     if os.fork()==0: os._exit(0)
     os._exit(0)
-time.sleep(0.3);print(sum(1 for p in os.listdir("/proc") if p.isdigit() and " Z " in open("/proc/%s/stat"%p).read() and open("/proc/%s/stat"%p).read().split()[3]=="1"))']==] },
+  os.wait()
+def zombies():
+  n=0
+  for p in os.listdir("/proc"):
+    try: f=open("/proc/%s/stat"%p).read().rsplit(")",1)[1].split() if p.isdigit() else None
+    except OSError: continue
+    if f and f[0]=="Z" and f[1]=="1": n+=1
+  return n
+t=time.time()
+while zombies() and time.time()-t<20: time.sleep(0.05)
+print(zombies())']==] },
   { n = 86, title = "core dump", want = "done\n", never = "\ncore", run = [==[
 ulimit -c unlimited 2>&1; cd /tmp; sh -c "kill -SEGV \$\$"; ls /tmp | grep core; echo done]==] },
-  { n = 88, title = "delete all binaries", fresh = true, run = [==[
+  { n = 88, slow = true, title = "delete all binaries", fresh = true, run = [==[
 rm -rf /usr /bin /lib /lib64 2>/dev/null; echo gone]==] },
   { n = 89, title = "(after) new exec", run = [==[
 echo hi]==] },
