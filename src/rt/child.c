@@ -13,7 +13,7 @@
 #define READS_A_TURN 4 /* then others on the loop have theirs */
 #define FLOOD_PIPE   (1 << 20)
 #define DRAIN_MAX    (2u << 20) /* after the end: no pipe holds more */
-#define DEATH_MS     10000      /* from kill to EXIT; the sandbox is broken beyond that */
+#define DEATH_MS     30000      /* from kill to EXIT; the sandbox is broken beyond that */
 
 /* One descriptor on the loop. fd is -1 when it was closed; the handle may still be
  * closing. */

@@ -210,9 +210,10 @@ static int explain(const struct ab_wire_failed *m, struct ab_err *err)
     } else if (m->errnum == EOPNOTSUPP || m->errnum == ENOSYS) {
         ab_err_set(err, AB_EUNSUPPORTED, "this kernel cannot %s", m->step);
     } else if (m->errnum == EINVAL && strstr(m->step, "open the image")) {
-        ab_err_set(err, AB_EUNSUPPORTED,
-                   "other file systems are mounted below the image (or /usr): without the "
-                   "right to mount they cannot be left out");
+        ab_err_set(
+            err, AB_EUNSUPPORTED,
+            "other file systems are mounted below the image (or /usr): without the "
+            "right to mount they cannot be left out");
     } else if (strstr(m->step, "open the image")) {
         return ab_err_sys(err, m->errnum, "image");
     } else {
