@@ -1,7 +1,9 @@
-/* bench-spawn MODE COUNT PROGRAM ARGS...: runs a program COUNT times and prints the microseconds of each run.
+/* bench-spawn MODE COUNT PROGRAM ARGS...: runs a program COUNT times and prints the
+ * microseconds of each run.
  *
- * The cheapest way that a process can be started (vfork, exec), so that what is measured is the program and the kernel.
- * MODE: wait (until it has exited), read (and its stdout is read to the end), first (until the first byte of it).
+ * The cheapest way that a process can be started (vfork, exec), so that what is measured
+ * is the program and the kernel. MODE: wait (until it has exited), read (and its stdout
+ * is read to the end), first (until the first byte of it).
  */
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,4 +1,5 @@
-/* Stands in for libFuzzer: feeds every file of the given folders to the fuzzer's entry, once. */
+/* Stands in for libFuzzer: feeds every file of the given folders to the fuzzer's entry,
+ * once. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
