@@ -2,15 +2,16 @@
  *
  *     struct ab_json doc;
  *     ab_json_init(&doc);
- *     if (ab_json_parse(&doc, text, len, NULL, &err) < 0)   // AB_EPARSE, with line and column
+ *     if (ab_json_parse(&doc, text, len, NULL, &err) < 0)   // AB_EPARSE, with line and
+ * column
  *         ...
  *     // doc.nodes[0 .. doc.count) is the value, in document order
  *     ab_json_fini(&doc);
  *
- * Nothing is lost: integers that int64 cannot hold keep their text, `[]` is not `{}`, keys
- * keep their order (and their duplicates), strings may hold U+0000. simdjson finds the
- * tokens and checks the encoding; the grammar is checked here, so that a subtree nobody
- * reads can stay a slice of the source (AB_JSON_RAW) at a fraction of the cost.
+ * Nothing is lost: integers that int64 cannot hold keep their text, `[]` is not `{}`,
+ * keys keep their order (and their duplicates), strings may hold U+0000. simdjson finds
+ * the tokens and checks the encoding; the grammar is checked here, so that a subtree
+ * nobody reads can stay a slice of the source (AB_JSON_RAW) at a fraction of the cost.
  */
 #ifndef AB_BASE_JSON_H
 #define AB_BASE_JSON_H
@@ -77,12 +78,13 @@ int ab_json_parse(struct ab_json *doc, const char *text, size_t len,
 /* node->len bytes, borrowed until the next parse; not NUL-terminated. */
 const char *ab_json_text(const struct ab_json *doc, const struct ab_json_node *node);
 
-/* Appends a node; for other formats that build the same shape. Borrowed until the next. */
+/* Appends a node; for other formats that build the same shape. Borrowed until the next.
+ */
 struct ab_json_node *ab_json_add(struct ab_json *doc, enum ab_json_kind kind);
 
-/* Appends text to out with what strict JSON refuses made acceptable: bytes that are not UTF-8
- * and lone surrogate escapes become U+FFFD, control characters inside strings become
- * escapes. Valid text is copied as it is. Returns the number of repairs. */
+/* Appends text to out with what strict JSON refuses made acceptable: bytes that are not
+ * UTF-8 and lone surrogate escapes become U+FFFD, control characters inside strings
+ * become escapes. Valid text is copied as it is. Returns the number of repairs. */
 size_t ab_json_repair(struct ab_buf *out, const char *text, size_t len);
 
 enum ab_json_style {
@@ -95,8 +97,8 @@ int ab_json_put_string(struct ab_buf *out, const char *s, size_t len, unsigned s
     AB_MUST_CHECK;
 void ab_json_put_integer(struct ab_buf *out, int64_t v);
 
-/* The shortest text that reads back as the same double, laid out as Python's repr: 1.0, 0.1,
- * 1e-07, 1e+16. v must be finite. */
+/* The shortest text that reads back as the same double, laid out as Python's repr: 1.0,
+ * 0.1, 1e-07, 1e+16. v must be finite. */
 void ab_json_put_double(struct ab_buf *out, double v);
 
 /* Appends valid JSON text so that it stays on one line: line breaks between tokens become

@@ -1,4 +1,5 @@
-/* json_index.h - what json.c needs from C++: simdjson's token index, and double <-> text. */
+/* json_index.h - what json.c needs from C++: simdjson's token index, and double <-> text.
+ */
 #ifndef AB_BASE_JSON_INDEX_H
 #define AB_BASE_JSON_INDEX_H
 
@@ -24,10 +25,11 @@ struct ab_json_index *ab_json_index_new(void);
 void ab_json_index_free(struct ab_json_index *ix);
 size_t ab_json_index_capacity(const struct ab_json_index *ix);
 
-/* Offsets of every `{}[]:,` outside strings and of the first byte of every other token, in
- * order, followed by one entry equal to len. Borrowed until the next call. */
+/* Offsets of every `{}[]:,` outside strings and of the first byte of every other token,
+ * in order, followed by one entry equal to len. Borrowed until the next call. */
 enum ab_json_index_status ab_json_index_run(struct ab_json_index *ix, const char *text,
-                                            size_t len, const uint32_t **at, size_t *count);
+                                            size_t len, const uint32_t **at,
+                                            size_t *count);
 
 /* s is a number in JSON syntax. Returns false when a double overflows or underflows. */
 bool ab_json_read_double(const char *s, size_t len, double *v);

@@ -1,4 +1,5 @@
-/* pattern.c - Lua patterns: compiled to a list of items, matched with a list of choices. */
+/* pattern.c - Lua patterns: compiled to a list of items, matched with a list of choices.
+ */
 #include "base/pattern.h"
 
 #include <string.h>
@@ -36,7 +37,8 @@ struct item {
 /* What to do when the match cannot go on. */
 struct choice {
     enum { TRY, SHRINK, GROW, UNDO_OPEN, UNDO_CLOSE } kind;
-    uint32_t item;  /* to go on with; for GROW the repeated one; for UNDO_CLOSE the capture */
+    uint32_t
+        item; /* to go on with; for GROW the repeated one; for UNDO_CLOSE the capture */
     size_t pos, lo; /* SHRINK: not below lo */
 };
 
@@ -106,7 +108,8 @@ static void add_class(struct set *set, unsigned char c)
         set->bits[2] = set->bits[3] = UINT64_MAX;
 }
 
-/* s points after `[`. Stores the set; returns what follows the `]`, or NULL without one. */
+/* s points after `[`. Stores the set; returns what follows the `]`, or NULL without one.
+ */
 static const char *read_set(const char *s, const char *end, struct set *set)
 {
     bool negate = s < end && *s == '^';
@@ -120,7 +123,8 @@ static const char *read_set(const char *s, const char *end, struct set *set)
             close++;
     } while (close == end || *close != ']');
     for (s = first; s < close; s++) {
-        if (*s == '%') { /* may take the `]` itself: a range can end in a %, as in [#-%%] */
+        if (*s ==
+            '%') { /* may take the `]` itself: a range can end in a %, as in [#-%%] */
             add_class(set, (unsigned char)*++s);
         } else if (s + 2 < close && s[1] == '-') {
             for (unsigned c = (unsigned char)s[0]; c <= (unsigned char)s[2]; c++)
@@ -502,7 +506,8 @@ int ab_pattern_search(const struct ab_pattern *p, struct ab_match *m, size_t *st
                       size_t *end, struct ab_err *err)
 {
     const struct item *first = p->items;
-    bool literal = first->op == OP_CHAR && (first->repeat == ONCE || first->repeat == GREEDY1);
+    bool literal =
+        first->op == OP_CHAR && (first->repeat == ONCE || first->repeat == GREEDY1);
     for (size_t at = *start; at <= m->len; at++) {
         if (literal) {
             const char *next = memchr(m->subject + at, first->c, m->len - at);

@@ -5,9 +5,9 @@
  *     struct ab_match m = {.subject = s, .len = n, .budget = 20000000};
  *     int rc = ab_pattern_match(p, &m, start, &end, &err);      // 1, 0 or -1
  *
- * The meaning is that of Lua 5.4, down to the moment at which a malformed part is noticed:
- * when the matcher reaches it. A pattern has no nested repetition, so the list of choices
- * is never longer than the pattern, and matching uses no C stack.
+ * The meaning is that of Lua 5.4, down to the moment at which a malformed part is
+ * noticed: when the matcher reaches it. A pattern has no nested repetition, so the list
+ * of choices is never longer than the pattern, and matching uses no C stack.
  */
 #ifndef AB_BASE_PATTERN_H
 #define AB_BASE_PATTERN_H
@@ -37,12 +37,13 @@ struct ab_match {
 /* Bytes that a pattern of this length may need. */
 size_t ab_pattern_size(size_t len);
 
-/* Uses mem, of ab_pattern_size(len) bytes, aligned as malloc does it; borrows text. A leading
+/* Uses mem, of ab_pattern_size(len) bytes, aligned as malloc does it; borrows text. A
+ * leading
  * `^` is for the caller to look at and leave out. */
 struct ab_pattern *ab_pattern_compile(void *mem, const char *text, size_t len);
 
-/* Matches at exactly `start`. -1: AB_EBADARG for a malformed pattern, AB_ELIMIT when the budget is
- * used up. */
+/* Matches at exactly `start`. -1: AB_EBADARG for a malformed pattern, AB_ELIMIT when the
+ * budget is used up. */
 int ab_pattern_match(const struct ab_pattern *p, struct ab_match *m, size_t start,
                      size_t *end, struct ab_err *err) AB_MUST_CHECK;
 

@@ -123,14 +123,15 @@ static const char *line_end(const char *s, size_t len)
 }
 
 /* Takes one line from the chunk, or what there is of it. 1: a whole line. */
-static int take_line(struct ab_sse *sse, const char **data, size_t *len, const char **line,
-                     size_t *line_len, struct ab_err *err)
+static int take_line(struct ab_sse *sse, const char **data, size_t *len,
+                     const char **line, size_t *line_len, struct ab_err *err)
 {
     const char *end = line_end(*data, *len);
     size_t n = end ? (size_t)(end - *data) : *len;
     *line = *data;
     *line_len = n;
-    /* The cap holds for a line that needs no copy too: what is refused must not depend on the chunks. */
+    /* The cap holds for a line that needs no copy too: what is refused must not depend on
+     * the chunks. */
     bool too_long = sse->line.max && n > sse->line.max;
     if (!end || sse->line.len > 0 || too_long) {
         if (ab_buf_append(&sse->line, *data, n, err) < 0)

@@ -9,8 +9,9 @@
  *         if (rc < 0) ...               // AB_ETOOBIG: the stream is lost
  *     ab_sse_fini(&sse);
  *
- * As the HTML standard has it: lines end in CR, LF or CRLF, a byte order mark at the start and
- * comments are passed over, an event ends with an empty line, and counts only if it has data.
+ * As the HTML standard has it: lines end in CR, LF or CRLF, a byte order mark at the
+ * start and comments are passed over, an event ends with an empty line, and counts only
+ * if it has data.
  */
 #ifndef AB_BASE_SSE_H
 #define AB_BASE_SSE_H
@@ -40,14 +41,14 @@ struct ab_sse {
 void ab_sse_init(struct ab_sse *sse, size_t max_bytes);
 void ab_sse_fini(struct ab_sse *sse);
 
-/* Takes bytes from the front of the chunk. 1: an event; call again with what is left of the
- * chunk. 0: the chunk is used up. -1 with AB_ETOOBIG. */
+/* Takes bytes from the front of the chunk. 1: an event; call again with what is left of
+ * the chunk. 0: the chunk is used up. -1 with AB_ETOOBIG. */
 int ab_sse_next(struct ab_sse *sse, const char **data, size_t *len,
                 struct ab_sse_event *event, struct ab_err *err) AB_MUST_CHECK;
 
-/* At the end of the stream. 1: an event whose lines are whole but whose empty line is missing,
- * which the standard drops and some servers send. 0: none. *cut tells whether the
- * stream ended inside a line, which is dropped. */
+/* At the end of the stream. 1: an event whose lines are whole but whose empty line is
+ * missing, which the standard drops and some servers send. 0: none. *cut tells whether
+ * the stream ended inside a line, which is dropped. */
 int ab_sse_finish(struct ab_sse *sse, struct ab_sse_event *event, bool *cut);
 
 #endif

@@ -19,7 +19,8 @@ static size_t ascii_run(const char *s, size_t len)
     return i;
 }
 
-/* The lead byte fixes the length and the range of the second byte (Unicode, table 3-7). */
+/* The lead byte fixes the length and the range of the second byte (Unicode, table 3-7).
+ */
 static int sequence(unsigned char lead, unsigned char *lo, unsigned char *hi)
 {
     *lo = 0x80;

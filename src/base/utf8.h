@@ -1,8 +1,8 @@
 /* utf8.h - UTF-8 as the Unicode standard has it: no surrogates, no overlong forms.
  *
- * Bytes that are not UTF-8 are replaced the way browsers do it: each maximal subpart of an
- * ill-formed sequence becomes one U+FFFD (so `e2 82` cut off at the end is one mark, and
- * `ed a0 80` is three).
+ * Bytes that are not UTF-8 are replaced the way browsers do it: each maximal subpart of
+ * an ill-formed sequence becomes one U+FFFD (so `e2 82` cut off at the end is one mark,
+ * and `ed a0 80` is three).
  */
 #ifndef AB_BASE_UTF8_H
 #define AB_BASE_UTF8_H

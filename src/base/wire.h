@@ -50,9 +50,9 @@ enum ab_wire_create_flag {
 };
 
 struct ab_wire_setup {
-    uint32_t parents;       /* how many directories are passed */
-    const char *ident;      /* prefix of the names of our cgroups below them */
-    uint32_t old_mounts;    /* do as on a kernel before 6.15 */
+    uint32_t parents;    /* how many directories are passed */
+    const char *ident;   /* prefix of the names of our cgroups below them */
+    uint32_t old_mounts; /* do as on a kernel before 6.15 */
 };
 
 struct ab_wire_create {

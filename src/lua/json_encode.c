@@ -64,7 +64,8 @@ static int put_number(struct encoder *e, int idx)
     else if (e->format->nonfinite_null)
         ab_buf_put(e->out, "null", 4);
     else
-        return refuse(e, AB_EBADARG, isnan(v) ? "NaN is not JSON" : "infinity is not JSON");
+        return refuse(e, AB_EBADARG,
+                      isnan(v) ? "NaN is not JSON" : "infinity is not JSON");
     return 0;
 }
 

@@ -12,8 +12,9 @@ struct abl_json_format {
     size_t max_bytes;
 };
 
-/* Appends the value at idx to out, which must be anchored: Lua may run out of memory and raise.
- * -1 with AB_EBADARG for what JSON cannot say, AB_ETOOBIG, with the path to the culprit. */
+/* Appends the value at idx to out, which must be anchored: Lua may run out of memory and
+ * raise. -1 with AB_EBADARG for what JSON cannot say, AB_ETOOBIG, with the path to the
+ * culprit. */
 int abl_json_encode(lua_State *L, int idx, const struct abl_json_format *format,
                     struct ab_buf *out, struct ab_err *err) AB_MUST_CHECK;
 

@@ -1,12 +1,12 @@
 /* json_object.c - tables that remember the order of their keys.
  *
- * The order is the array part of the metatable. A new key fires __newindex, because the table
- * has no value for it; a deleted key stays in the list and is passed over, until the list has
- * grown to its limit and is swept.
+ * The order is the array part of the metatable. A new key fires __newindex, because the
+ * table has no value for it; a deleted key stays in the list and is passed over, until
+ * the list has grown to its limit and is swept.
  *
- * Most objects have a few keys that many others have too, in the same order. Those share a
- * metatable, their shape; a new key moves an object on to the next shape. Shapes are a tree whose
- * root has no keys. An object that is not of that kind has a list of its own.
+ * Most objects have a few keys that many others have too, in the same order. Those share
+ * a metatable, their shape; a new key moves an object on to the next shape. Shapes are a
+ * tree whose root has no keys. An object that is not of that kind has a list of its own.
  */
 #include "lua/json_value.h"
 
@@ -14,8 +14,10 @@
 #include <string.h>
 
 /* Integer keys of an object's metatable, beside the list of keys in 1..n. */
-#define MT_TAG   0    /* a light userdata that nobody else has */
-#define MT_PLACE (-1) /* key -> its place in the list; only once the list is not shared */
+#define MT_TAG 0 /* a light userdata that nobody else has */
+#define MT_PLACE                                                                        \
+    (-1)              /* key -> its place in the list; only once the list is not shared \
+                       */
 #define MT_LIMIT (-2) /* the length of the list at which deleted keys are swept */
 #define MT_NEXT  (-3) /* of a shape: key -> the shape with that key behind the others */
 
@@ -97,8 +99,9 @@ void abl_json_push_shape(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
 }
 
-/* Counts one more shape. Whoever makes objects with ever new keys must not fill the memory: the
- * tree is then planted anew, and the old shapes live as long as their objects. */
+/* Counts one more shape. Whoever makes objects with ever new keys must not fill the
+ * memory: the tree is then planted anew, and the old shapes live as long as their
+ * objects. */
 static void count_shape(lua_State *L)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &count_key);
@@ -115,7 +118,8 @@ static void count_shape(lua_State *L)
 
 static bool may_follow(lua_State *L, int shape, int key, lua_Integer n)
 {
-    if (n >= SHAPE_KEYS || lua_type(L, key) != LUA_TSTRING || lua_rawlen(L, key) > SHAPE_KEY_BYTES)
+    if (n >= SHAPE_KEYS || lua_type(L, key) != LUA_TSTRING ||
+        lua_rawlen(L, key) > SHAPE_KEY_BYTES)
         return false;
     for (lua_Integer i = 1; i <= n; i++) {
         lua_rawgeti(L, shape, i);
@@ -162,8 +166,8 @@ bool abl_json_next_shape(lua_State *L, int key)
 
 /* ---- lists of one's own ---- */
 
-/* Gives the object a list of its own, without deleted keys. Stack: object at 1, list on top;
- * replaces the list on top. */
+/* Gives the object a list of its own, without deleted keys. Stack: object at 1, list on
+ * top; replaces the list on top. */
 static void own_list(lua_State *L)
 {
     lua_Integer n = (lua_Integer)lua_rawlen(L, -1), live = 0;
@@ -314,7 +318,8 @@ static lua_Integer add_key(lua_State *L, int list, int seen, lua_Integer n)
     return n;
 }
 
-/* Gives the table at idx the shape of its keys in sorted order; false if it cannot have one. */
+/* Gives the table at idx the shape of its keys in sorted order; false if it cannot have
+ * one. */
 static bool take_shape(lua_State *L, int idx)
 {
     struct key keys[SHAPE_KEYS];

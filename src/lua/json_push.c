@@ -122,7 +122,8 @@ static void drop_repeats(struct builder *b, uint32_t keys)
     lua_settop(L, mt);
 }
 
-/* Pushes the metatable that objects of a few keys have in common wherever they come from. */
+/* Pushes the metatable that objects of a few keys have in common wherever they come from.
+ */
 static bool push_common(struct builder *b, uint32_t shape)
 {
     lua_State *L = b->L;

@@ -1,4 +1,5 @@
-/* json_value.c - null, arrays, big numbers and raw text as Lua values, and the parser's owner. */
+/* json_value.c - null, arrays, big numbers and raw text as Lua values, and the parser's
+ * owner. */
 #include "lua/json_value.h"
 
 #include <lauxlib.h>
@@ -31,7 +32,8 @@ enum abl_json_type abl_json_type(lua_State *L, int idx)
         if (luaL_testudata(L, idx, RAW_TYPE))
             return ABL_JSON_RAW;
         lua_rawgetp(L, LUA_REGISTRYINDEX, &null_key);
-        bool null = lua_rawequal(L, idx < 0 ? idx - 1 : idx, -1) || !lua_touserdata(L, idx);
+        bool null =
+            lua_rawequal(L, idx < 0 ? idx - 1 : idx, -1) || !lua_touserdata(L, idx);
         lua_pop(L, 1);
         return null ? ABL_JSON_NULL : ABL_JSON_OTHER;
     }

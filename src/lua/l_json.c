@@ -99,14 +99,15 @@ static int l_decode(lua_State *L)
 
 static void read_format(lua_State *L, int idx, struct abl_json_format *format)
 {
-    static const char *const allowed[] = {"indent", "ascii",     "sorted",
-                                          "utf8",   "nonfinite", "max_bytes", NULL};
+    static const char *const allowed[] = {"indent",    "ascii",     "sorted", "utf8",
+                                          "nonfinite", "max_bytes", NULL};
     *format = (struct abl_json_format){.max_bytes = MAX_TEXT_BYTES};
     if (lua_isnil(L, idx))
         return;
     abl_check_keys(L, idx, allowed);
     lua_Integer indent = abl_opt_integer(L, idx, "indent", 0);
-    luaL_argcheck(L, indent >= 0 && indent <= MAX_INDENT, idx, "option 'indent': 0 to 16");
+    luaL_argcheck(L, indent >= 0 && indent <= MAX_INDENT, idx,
+                  "option 'indent': 0 to 16");
     lua_Integer max = abl_opt_integer(L, idx, "max_bytes", MAX_TEXT_BYTES);
     luaL_argcheck(L, max > 0, idx, "option 'max_bytes': must be positive");
     const char *utf8 = abl_opt_string(L, idx, "utf8", "replace");
@@ -159,7 +160,8 @@ static int l_array(lua_State *L)
     return 1;
 }
 
-/* object([t [, first]]) -> t, marked as an object: keys in `first` first, then the others */
+/* object([t [, first]]) -> t, marked as an object: keys in `first` first, then the others
+ */
 static int l_object(lua_State *L)
 {
     lua_settop(L, 2);
@@ -221,8 +223,9 @@ static int l_raw(lua_State *L)
 static int l_type(lua_State *L)
 {
     static const char *const names[] = {
-        [ABL_JSON_OTHER] = NULL,      [ABL_JSON_NULL] = "null",     [ABL_JSON_ARRAY] = "array",
-        [ABL_JSON_OBJECT] = "object", [ABL_JSON_NUMBER] = "number", [ABL_JSON_RAW] = "raw",
+        [ABL_JSON_OTHER] = NULL,      [ABL_JSON_NULL] = "null",
+        [ABL_JSON_ARRAY] = "array",   [ABL_JSON_OBJECT] = "object",
+        [ABL_JSON_NUMBER] = "number", [ABL_JSON_RAW] = "raw",
     };
     luaL_checkany(L, 1);
     lua_pushstring(L, names[abl_json_type(L, 1)]);
@@ -232,10 +235,17 @@ static int l_type(lua_State *L)
 int luaopen_agentbox_sys_json(lua_State *L)
 {
     static const luaL_Reg lib[] = {
-        {"decode", l_decode},     {"encode", l_encode},       {"array", l_array},
-        {"object", l_object},     {"is_array", l_is_array},   {"is_object", l_is_object},
-        {"keys", l_keys},         {"raw", l_raw},             {"type", l_type},
-        {"column", abl_json_column}, {NULL, NULL},
+        {"decode", l_decode},
+        {"encode", l_encode},
+        {"array", l_array},
+        {"object", l_object},
+        {"is_array", l_is_array},
+        {"is_object", l_is_object},
+        {"keys", l_keys},
+        {"raw", l_raw},
+        {"type", l_type},
+        {"column", abl_json_column},
+        {NULL, NULL},
     };
     abl_json_register(L);
     luaL_newlib(L, lib);

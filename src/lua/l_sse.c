@@ -43,7 +43,8 @@ static int l_feed(lua_State *L)
     return rc == 0 ? 1 : abl_push_err(L, &err, "sse.feed");
 }
 
-/* parser:finish() -> list with the last event or none, whether the stream ended in a line */
+/* parser:finish() -> list with the last event or none, whether the stream ended in a line
+ */
 static int l_finish(lua_State *L)
 {
     struct ab_sse *sse = luaL_checkudata(L, 1, PARSER_TYPE);

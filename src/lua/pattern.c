@@ -58,8 +58,8 @@ static int fail(lua_State *L, const struct call *c, const struct ab_err *err)
     return lua_error(L);
 }
 
-/* Where a search that begins at the 1-based, perhaps negative position starts, from 0; may be
- * beyond the end. */
+/* Where a search that begins at the 1-based, perhaps negative position starts, from 0;
+ * may be beyond the end. */
 static size_t start_of(lua_State *L, int arg, size_t len)
 {
     lua_Integer pos = luaL_optinteger(L, arg, 1);
@@ -95,7 +95,8 @@ static int get_capture(lua_State *L, const struct ab_match *m, int i, size_t s, 
     return 0;
 }
 
-static void push_capture(lua_State *L, const struct ab_match *m, int i, size_t s, size_t e)
+static void push_capture(lua_State *L, const struct ab_match *m, int i, size_t s,
+                         size_t e)
 {
     const char *text;
     size_t len;
@@ -293,7 +294,8 @@ static bool add_replacement(lua_State *L, struct sub *sub, luaL_Buffer *b, size_
     return true;
 }
 
-/* Replaces up to max matches; returns how many. *changed tells whether the text differs. */
+/* Replaces up to max matches; returns how many. *changed tells whether the text differs.
+ */
 static lua_Integer replace_all(lua_State *L, struct sub *sub, luaL_Buffer *b,
                                lua_Integer max, bool *changed)
 {
@@ -359,11 +361,8 @@ static int l_gsub(lua_State *L)
 /* ---- registration ---- */
 
 static const luaL_Reg functions[] = {
-    {"find", l_find},
-    {"match", l_match},
-    {"gmatch", l_gmatch},
-    {"gsub", l_gsub},
-    {NULL, NULL},
+    {"find", l_find}, {"match", l_match}, {"gmatch", l_gmatch},
+    {"gsub", l_gsub}, {NULL, NULL},
 };
 
 static void set_functions(lua_State *L, lua_Integer steps)

@@ -1,7 +1,7 @@
 /* pattern.h - string.find, match, gmatch and gsub with a budget of steps.
  *
- * A costly pattern raises an error value, code `limit`, instead of running for minutes: what
- * a model prints must not stop the other fibers. Everything else is as in Lua 5.4.
+ * A costly pattern raises an error value, code `limit`, instead of running for minutes:
+ * what a model prints must not stop the other fibers. Everything else is as in Lua 5.4.
  */
 #ifndef AB_LUA_PATTERN_H
 #define AB_LUA_PATTERN_H

@@ -1,4 +1,5 @@
-/* fuzz_json.c - whatever is accepted comes back; checking agrees with reading; repair is stable. */
+/* fuzz_json.c - whatever is accepted comes back; checking agrees with reading; repair is
+ * stable. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@ struct walk {
 
 static void write_value(struct walk *w, struct ab_buf *out);
 
-static void write_container(struct walk *w, struct ab_buf *out, bool object, uint32_t count)
+static void write_container(struct walk *w, struct ab_buf *out, bool object,
+                            uint32_t count)
 {
     ab_buf_putc(out, object ? '{' : '[');
     for (uint32_t i = 0; i < count; i++) {
@@ -51,7 +53,8 @@ static void write_value(struct walk *w, struct ab_buf *out)
         ab_buf_put(out, ab_json_text(w->doc, node), node->len);
         break;
     case AB_JSON_STRING:
-        if (ab_json_put_string(out, ab_json_text(w->doc, node), node->len, AB_JSON_STRICT) < 0)
+        if (ab_json_put_string(out, ab_json_text(w->doc, node), node->len,
+                               AB_JSON_STRICT) < 0)
             AB_BUG("a string that is not UTF-8 was accepted");
         break;
     case AB_JSON_ARRAY:

@@ -14,8 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MAX_PATTERN 40
 #define MAX_SUBJECT 60
 
-/* Replaces what is on the stack by string.find's answer, or its message without the place. */
-static void find_stock(lua_State *L, const char *s, size_t len, const char *p, size_t plen)
+/* Replaces what is on the stack by string.find's answer, or its message without the
+ * place. */
+static void find_stock(lua_State *L, const char *s, size_t len, const char *p,
+                       size_t plen)
 {
     lua_settop(L, 0);
     lua_getglobal(L, "string");
@@ -45,7 +47,8 @@ static void compare_captures(lua_State *L, const struct ab_match *m)
             continue;
         }
         const char *text = lua_tolstring(L, i + 3, &len);
-        if (!text || len != (size_t)c->len || memcmp(text, m->subject + c->start, len) != 0)
+        if (!text || len != (size_t)c->len ||
+            memcmp(text, m->subject + c->start, len) != 0)
             AB_BUG("capture %d differs", i + 1);
     }
 }
@@ -61,7 +64,8 @@ static bool has_open_capture(const struct ab_match *m)
 
 static void expect_message(lua_State *L, const char *message)
 {
-    if (lua_gettop(L) != 1 || !lua_isstring(L, 1) || strcmp(lua_tostring(L, 1), message) != 0)
+    if (lua_gettop(L) != 1 || !lua_isstring(L, 1) ||
+        strcmp(lua_tostring(L, 1), message) != 0)
         AB_BUG("ours: %s; stock: %s", message, luaL_tolstring(L, 1, NULL));
 }
 
@@ -100,7 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     size_t plen = (size_t)(nul - data), len = size - plen - 1;
     /* Without special characters string.find compares plainly: nothing to learn. */
-    if (plen > MAX_PATTERN || len > MAX_SUBJECT || !strpbrk((const char *)data, "^$*+?.([%-"))
+    if (plen > MAX_PATTERN || len > MAX_SUBJECT ||
+        !strpbrk((const char *)data, "^$*+?.([%-"))
         return 0;
     lua_State *L = luaL_newstate();
     luaL_requiref(L, "string", luaopen_string, 1);

@@ -1,4 +1,5 @@
-/* fuzz_sse.c - the first byte says where the rest is cut; the events must not depend on it. */
+/* fuzz_sse.c - the first byte says where the rest is cut; the events must not depend on
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 

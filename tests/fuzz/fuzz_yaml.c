@@ -1,4 +1,5 @@
-/* fuzz_yaml.c - the nodes of whatever is accepted make one value; plain scalars read as strings. */
+/* fuzz_yaml.c - the nodes of whatever is accepted make one value; plain scalars read as
+ * strings. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_shape(&doc);
     if (ab_yaml_is_plain(text, size)) {
         if (!valid || doc.count != 1 || doc.nodes[0].kind != AB_JSON_STRING ||
-            doc.nodes[0].len != size || memcmp(ab_json_text(&doc, doc.nodes), text, size) != 0)
+            doc.nodes[0].len != size ||
+            memcmp(ab_json_text(&doc, doc.nodes), text, size) != 0)
             AB_BUG("a plain scalar was read as something else");
     }
     ab_json_fini(&doc);

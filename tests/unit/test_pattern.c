@@ -1,4 +1,5 @@
-/* test_pattern.c - the matcher alone; tests/lua/pattern_test.lua compares it with stock Lua. */
+/* test_pattern.c - the matcher alone; tests/lua/pattern_test.lua compares it with stock
+ * Lua. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

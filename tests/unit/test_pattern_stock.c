@@ -1,4 +1,5 @@
-/* test_pattern_stock.c - generated patterns: agentbox.sys.re must do what stock Lua's string does. */
+/* test_pattern_stock.c - generated patterns: agentbox.sys.re must do what stock Lua's
+ * string does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,20 +13,27 @@
 
 int luaopen_agentbox_sys_re(lua_State *L);
 
-/* Each entry is handed to luaL_loadstring with the ones before it: C caps the length of a literal. */
+/* Each entry is handed to luaL_loadstring with the ones before it: C caps the length of a
+ * literal. */
 static const char *const parts[] = {
     "local stock, re = string, require 'agentbox.sys.re'\n"
     "local R, rep = math.random, stock.rep\n"
     "math.randomseed(20240229)\n"
     /* Anything goes: malformed parts, special characters, bytes beyond ASCII. */
-    "local wild = { 'a', 'b', '.', '%a', '%s', '%W', '%p', '%g', '%z', '%q', '%%', '[ab]', '[^a]',\n"
-    "  '[%a_]', '[%d-]', '[]]', '[^]]', '[a-]', '[%]]', '(', ')', '()', '(a)', '(.-)', '%1', '%2', '%0',\n"
-    "  '%b()', '%bxy', '%f[%w]', '%f[^a]', '$', '^', '*', '+', '-', '?', '[', '%', '%b', '%f', '[a',\n"
+    "local wild = { 'a', 'b', '.', '%a', '%s', '%W', '%p', '%g', '%z', '%q', '%%', "
+    "'[ab]', '[^a]',\n"
+    "  '[%a_]', '[%d-]', '[]]', '[^]]', '[a-]', '[%]]', '(', ')', '()', '(a)', '(.-)', "
+    "'%1', '%2', '%0',\n"
+    "  '%b()', '%bxy', '%f[%w]', '%f[^a]', '$', '^', '*', '+', '-', '?', '[', '%', '%b', "
+    "'%f', '[a',\n"
     "  '[^', '[%', '\\0', '\\xe9', '[\\x80-\\xff]' }\n"
-    "local tame = { 'a', 'b', 'c', '.', '%a', '%d', '%s', '%w', '%A', '%S', '%p', '[ab]', '[^a]', '[a-c]',\n"
-    "  '(a)', '(.)', '(.-)', '(a*)', '()', '(%w+)', '%f[%w]', '%b()', '(b?)', '%1', '%2' }\n"
+    "local tame = { 'a', 'b', 'c', '.', '%a', '%d', '%s', '%w', '%A', '%S', '%p', "
+    "'[ab]', '[^a]', '[a-c]',\n"
+    "  '(a)', '(.)', '(.-)', '(a*)', '()', '(%w+)', '%f[%w]', '%b()', '(b?)', '%1', '%2' "
+    "}\n"
     "local repeats = { '', '', '', '*', '+', '-', '?' }\n"
-    "local letters = { 'a', 'b', 'c', 'a', 'b', ' ', '1', 'x', 'y', '(', ')', '_', '.', 'A', '\\n', '\\0',\n"
+    "local letters = { 'a', 'b', 'c', 'a', 'b', ' ', '1', 'x', 'y', '(', ')', '_', '.', "
+    "'A', '\\n', '\\0',\n"
     "  '\\xe9', '%', '-', ']' }\n"
     "local function pick(t) return t[R(#t)] end\n"
     "local function pattern()\n"
@@ -42,8 +50,10 @@ static const char *const parts[] = {
     "end\n",
 
     "local replacements = { 'x', '<%0>', '%1', '%2', '%%', '[%1%0]', '%', '%x', '', 7,\n"
-    "  { a = 'A', ab = false, b = 3 }, { a = {} }, function(...) return select('#', ...) .. tostring((...)) end,\n"
-    "  function() end, function() return false end, function() return {} end, function(_, b) return b end }\n"
+    "  { a = 'A', ab = false, b = 3 }, { a = {} }, function(...) return select('#', ...) "
+    ".. tostring((...)) end,\n"
+    "  function() end, function() return false end, function() return {} end, "
+    "function(_, b) return b end }\n"
     /* The place and the name of the function may differ in a message. */
     "local function clean(v)\n"
     "  if type(v) ~= 'string' then return v end\n"
@@ -73,7 +83,8 @@ static const char *const parts[] = {
     "  checked = checked + 1\n"
     "  if #a > 8 then matched = matched + 1 end\n"
     "  if a == b then return end\n"
-    "  error(stock.format('%s(%s): stock %s, ours %s', what, results(table.unpack, { ... }), a, b))\n"
+    "  error(stock.format('%s(%s): stock %s, ours %s', what, results(table.unpack, { ... "
+    "}), a, b))\n"
     "end\n"
     "local function compare(name, ...)\n"
     "  same(name, results(stock[name], ...), results(re[name], ...), ...)\n"
@@ -84,7 +95,8 @@ static const char *const parts[] = {
     "  compare('find', s, p, init)\n"
     "  compare('match', s, p, init)\n"
     "  compare('gsub', s, p, pick(replacements), R() < 0.2 and R(-1, 4) or nil)\n"
-    "  same('gmatch', results(gmatch, stock, s, p, init), results(gmatch, re, s, p, init), s, p, init)\n"
+    "  same('gmatch', results(gmatch, stock, s, p, init), results(gmatch, re, s, p, "
+    "init), s, p, init)\n"
     "end\n"
     "for byte = 0, 255 do\n"
     "  local c = stock.char(byte)\n"
@@ -96,9 +108,12 @@ static const char *const parts[] = {
     "  compare('find', 'abc' .. c, '[' .. c .. ']')\n"
     "  compare('find', 'abc' .. c, '[%' .. c .. ']')\n"
     "end\n"
-    "for _, args in ipairs { {}, { 1 }, { 'a' }, { {}, 'a' }, { 12, 1 }, { 12, 2, 'x' }, { 'a', 'a', true },\n"
-    "  { 'a', 'a', '%1', 1.5 }, { 'a', 'a', 1.5 }, { 'aaa', 'a', 'b', '2' }, { 'a', 'a', print, {} } } do\n"
-    "  for _, name in ipairs { 'find', 'match', 'gsub' } do compare(name, table.unpack(args, 1, 4)) end\n"
+    "for _, args in ipairs { {}, { 1 }, { 'a' }, { {}, 'a' }, { 12, 1 }, { 12, 2, 'x' }, "
+    "{ 'a', 'a', true },\n"
+    "  { 'a', 'a', '%1', 1.5 }, { 'a', 'a', 1.5 }, { 'aaa', 'a', 'b', '2' }, { 'a', 'a', "
+    "print, {} } } do\n"
+    "  for _, name in ipairs { 'find', 'match', 'gsub' } do compare(name, "
+    "table.unpack(args, 1, 4)) end\n"
     "end\n"
     "compare('find', 'a', rep('(a?)', 32))\n"
     "compare('find', 'a', rep('(a?)', 33))\n"
@@ -116,7 +131,8 @@ static void test_same_as_stock(void **state)
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         lua_pushstring(L, parts[i]);
     lua_concat(L, lua_gettop(L));
-    if (luaL_loadstring(L, lua_tostring(L, 1)) != LUA_OK || lua_pcall(L, 0, 2, 0) != LUA_OK)
+    if (luaL_loadstring(L, lua_tostring(L, 1)) != LUA_OK ||
+        lua_pcall(L, 0, 2, 0) != LUA_OK)
         fail_msg("%s", lua_tostring(L, -1));
     /* Many of the cases must be more than "no match". */
     assert_true(lua_tointeger(L, -2) > 80000);

@@ -19,15 +19,16 @@ static const char stream[] = "\xef\xbb\xbf: hello\r\n"
                              "unknown: z\ndata: z\n\n"
                              "data: last\nda";
 
-static const char expected[] = "message|a\nb||-1;x|||-1;message| two|7|-1;message|[DONE]|7|12;"
-                               "message|z||12;message|last||12;cut";
+static const char expected[] =
+    "message|a\nb||-1;x|||-1;message| two|7|-1;message|[DONE]|7|12;"
+    "message|z||12;message|last||12;cut";
 
 static void print(struct ab_buf *out, const struct ab_sse_event *ev)
 {
     char line[200];
-    int n = snprintf(line, sizeof line, "%.*s|%.*s|%.*s|%d;", (int)ev->name_len, ev->name,
-                     (int)ev->data_len, ev->data, (int)ev->id_len, ev->id,
-                     (int)ev->retry_ms);
+    int n =
+        snprintf(line, sizeof line, "%.*s|%.*s|%.*s|%d;", (int)ev->name_len, ev->name,
+                 (int)ev->data_len, ev->data, (int)ev->id_len, ev->id, (int)ev->retry_ms);
     ab_buf_put(out, line, (size_t)n);
 }
 

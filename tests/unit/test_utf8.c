@@ -61,7 +61,8 @@ static void test_every_code_point_comes_back(void **state)
 
 static void test_cutting(void **state)
 {
-    const char *s = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z"; /* 1 + 2 + 3 + 4 + 1 bytes */
+    const char *s =
+        "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z"; /* 1 + 2 + 3 + 4 + 1 bytes */
     static const size_t cut[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
     static const size_t prefix[] = {0, 1, 3, 6, 10, 11, 11};
     (void)state;
