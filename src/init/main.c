@@ -78,11 +78,11 @@ static void life_end(struct life *life)
 static void take_setup(const uint8_t *buf, size_t len, const int *fds, int nfds)
 {
     struct ab_wire_setup m;
-    if (ab_wire_get_setup(buf, len, &m) < 0 || (int)m.parents != nfds ||
-        zygote.nparents) {
+    if (ab_wire_get_setup(buf, len, &m) < 0 || (int)m.parents != nfds) {
         ab_wire_close_fds(fds, nfds);
         return;
     }
+    ab_wire_close_fds(zygote.parents, zygote.nparents); /* the list grew: this is all */
     memcpy(zygote.parents, fds, sizeof(int) * (size_t)nfds);
     zygote.nparents = nfds;
     zygote.old_mounts = m.old_mounts != 0;
@@ -126,26 +126,24 @@ static void take_create(const uint8_t *buf, size_t len, const int *fds, int nfds
     ab_box_close(&b);
 }
 
-/* False at the end of the engine. */
-static bool serve(void)
+/* False at the end of the engine. Of a dead one only what we must tidy up is heard: the
+ * sandboxes that it asked for are not made any more. */
+static bool serve(bool dead)
 {
     static uint8_t buf[AB_WIRE_MAX];
     int fds[AB_WIRE_FDS], nfds;
     long n = ab_wire_recv(zygote.sock, buf, fds, &nfds, MSG_DONTWAIT);
-    if (n == -EAGAIN || n == -EPROTO)
+    if (n == -EPROTO || (n == -EAGAIN && !dead))
         return true;
     if (n <= 0)
         return false;
-    switch (ab_wire_type(buf, (size_t)n)) {
-    case AB_WIRE_SETUP:
+    int type = ab_wire_type(buf, (size_t)n);
+    if (type == AB_WIRE_SETUP)
         take_setup(buf, (size_t)n, fds, nfds);
-        break;
-    case AB_WIRE_CREATE:
+    else if (type == AB_WIRE_CREATE && !dead)
         take_create(buf, (size_t)n, fds, nfds);
-        break;
-    default:
+    else
         ab_wire_close_fds(fds, nfds);
-    }
     return true;
 }
 
@@ -245,8 +243,7 @@ int main(void)
             if (ev[i].data.ptr)
                 life_end(ev[i].data.ptr);
             else
-                alive = !(ev[i].events & EPOLLHUP) &&
-                        serve(); /* requests of the dead are not served */
+                alive = serve(ev[i].events & EPOLLHUP);
         }
         if (n > 0)
             idle_work = zygote.ready && zygote.nets < AB_NET_POOL;

@@ -30,6 +30,7 @@ static struct {
     char name[96];
     unsigned next;
     pid_t companion;
+    void (*announce)(void);
     bool crowded; /* somebody else is in our cgroup, so that it cannot pass controllers on
                    */
 } self;
@@ -256,11 +257,14 @@ static bool open_hierarchy(int h)
     int parent = h == V2 ? open_v2_parent(at, own) : open_v1_parent(at, own);
     if (parent < 0)
         return false;
+    self.parent[h] = parent;
+    if (self.announce)
+        self.announce();
     if (mkdirat(parent, ab_cgroup_ident(), 0755) < 0 && errno != EEXIST) {
         close(parent);
+        self.parent[h] = -1;
         return false;
     }
-    self.parent[h] = parent;
     self.ident[h] = open_dir(parent, ab_cgroup_ident());
     return self.ident[h] >= 0;
 }
@@ -294,9 +298,10 @@ static void note_why(void)
              i->memory ? "" : " memory", i->pids ? "" : " pids", i->cpu ? "" : " cpu");
 }
 
-void ab_cgroup_companion(pid_t pid)
+void ab_cgroup_companion(pid_t pid, void (*announce)(void))
 {
     self.companion = pid;
+    self.announce = announce;
 }
 
 const struct ab_cgroup_info *ab_cgroup_probe(void)
@@ -508,7 +513,7 @@ int ab_cgroup_parents(int fds[AB_WIRE_CGROUPS + 1])
     int n = 0;
     ab_cgroup_probe();
     for (int h = 0; h < HIERARCHIES; h++)
-        if (self.ident[h] >= 0)
+        if (self.parent[h] >= 0)
             fds[n++] = self.parent[h];
     return n;
 }

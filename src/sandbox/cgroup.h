@@ -44,8 +44,10 @@ struct ab_cgroup_usage {
     bool known;
 };
 
-/* A process of ours that must go where this one goes: the zygote. Before the probe. */
-void ab_cgroup_companion(pid_t pid);
+/* A process of ours that must go where this one goes, and outlives it to tidy up: the
+ * zygote. announce is called before anything is made below one more parent, so that an
+ * end at any moment leaves nothing that it has not heard of. Before the probe. */
+void ab_cgroup_companion(pid_t pid, void (*announce)(void));
 
 /* What this process can have. Looked up once. Borrowed. */
 const struct ab_cgroup_info *ab_cgroup_probe(void);

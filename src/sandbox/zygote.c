@@ -52,45 +52,6 @@ static AB_NORETURN void exec_program(int sock)
     _exit(127);
 }
 
-int ab_zygote_start(struct ab_err *err)
-{
-    int pair[2];
-    if (zygote.sock >= 0)
-        return 0;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return ab_err_sys(err, errno, "socket to the zygote");
-    pid_t pid = fork();
-    if (pid == 0)
-        exec_program(pair[1]);
-    close(pair[1]);
-    if (pid < 0) {
-        close(pair[0]);
-        return ab_err_sys(err, errno, "start the zygote");
-    }
-    int bytes = SOCKET_BYTES;
-    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-    zygote.sock = pair[0];
-    zygote.pid = pid;
-    ab_cgroup_companion(pid);
-    zygote.set_up = false;
-    return 0;
-}
-
-void ab_zygote_note_facts(uint32_t facts)
-{
-    zygote.facts = facts;
-}
-
-uint32_t ab_zygote_facts(void)
-{
-    return zygote.facts;
-}
-
-int ab_zygote_socket(void)
-{
-    return zygote.sock;
-}
-
 static int send_packet(const uint8_t *packet, size_t len, const int *fds, int nfds,
                        struct ab_err *err)
 {
@@ -119,6 +80,53 @@ static int set_up(struct ab_err *err)
         return -1;
     zygote.set_up = true;
     return 0;
+}
+
+/* A failure is met again, and reported, by the request that needs the zygote. */
+static void announce(void)
+{
+    struct ab_err err;
+    if (zygote.sock >= 0 && set_up(&err) < 0)
+        zygote.set_up = false;
+}
+
+int ab_zygote_start(struct ab_err *err)
+{
+    int pair[2];
+    if (zygote.sock >= 0)
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return ab_err_sys(err, errno, "socket to the zygote");
+    pid_t pid = fork();
+    if (pid == 0)
+        exec_program(pair[1]);
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return ab_err_sys(err, errno, "start the zygote");
+    }
+    int bytes = SOCKET_BYTES;
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    zygote.sock = pair[0];
+    zygote.pid = pid;
+    ab_cgroup_companion(pid, announce);
+    zygote.set_up = false;
+    return 0;
+}
+
+void ab_zygote_note_facts(uint32_t facts)
+{
+    zygote.facts = facts;
+}
+
+uint32_t ab_zygote_facts(void)
+{
+    return zygote.facts;
+}
+
+int ab_zygote_socket(void)
+{
+    return zygote.sock;
 }
 
 static int request(const uint8_t *packet, size_t len, const int *fds, int nfds,
