@@ -15,11 +15,12 @@
 #include "base/fault.h"
 #include "sandbox/zygote.h"
 
-#define DISK_DEFAULT   (1ull << 30)
-#define INODES_DEFAULT 262144
-#define NOFILE_DEFAULT 4096
-#define SHM_BYTES      (64ull << 20)
-#define SOCKET_BYTES   (1 << 20)
+#define DISK_DEFAULT    (1ull << 30)
+#define INODES_DEFAULT  262144
+#define NOFILE_DEFAULT  4096
+#define BYTES_PER_INODE 1024 /* of the kernel, for each file */
+#define SHM_BYTES       (64ull << 20)
+#define SOCKET_BYTES    (1 << 20)
 
 static unsigned sandboxes_made;
 
@@ -76,12 +77,41 @@ static int check_spec(const struct ab_sandbox_spec *spec, struct ab_err *err)
     return 0;
 }
 
+struct quota {
+    uint64_t disk, inodes, shm;
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Files are memory that killing a process does not free. When they fill it, the kernel
+ * ends whatever is left, pid 1 in the end; so they get seven eighths of it together, and
+ * a full disk is an error of the program that writes. */
+static struct quota quota_of(const struct ab_sandbox_spec *spec, bool limited)
+{
+    struct quota q = {
+        .disk = spec->disk_bytes ? spec->disk_bytes : DISK_DEFAULT,
+        .inodes = spec->inodes ? spec->inodes : INODES_DEFAULT,
+        .shm = SHM_BYTES,
+    };
+    uint64_t memory = spec->limits.memory_bytes;
+    if (limited && memory) {
+        q.disk = least(q.disk, memory / 8 * 5);
+        q.inodes = least(q.inodes, memory / 8 / BYTES_PER_INODE);
+        q.shm = least(q.shm, memory / 8);
+    }
+    q.shm = least(q.shm, q.disk);
+    return q;
+}
+
 static long encode_create(const struct ab_sandbox *sb, const struct ab_sandbox_spec *spec,
                           uint8_t *buf, size_t room, uint32_t nlayers, uint32_t v1,
                           bool cgroup2)
 {
     const struct ab_cgroup_info *info = ab_cgroup_probe();
-    uint64_t disk = spec->disk_bytes ? spec->disk_bytes : DISK_DEFAULT;
+    struct quota quota = quota_of(spec, info->memory);
     bool rlimits = (spec->limits.memory_bytes && !info->memory) ||
                    (spec->limits.pids && !info->pids);
     struct ab_wire_create m = {
@@ -91,9 +121,9 @@ static long encode_create(const struct ab_sandbox *sb, const struct ab_sandbox_s
         .slot = spec->layer ? spec->layer->slot : AB_WIRE_ANY_SLOT,
         .layers = nlayers,
         .v1 = v1,
-        .disk_bytes = disk,
-        .inodes = spec->inodes ? spec->inodes : INODES_DEFAULT,
-        .shm_bytes = disk < SHM_BYTES ? disk : SHM_BYTES,
+        .disk_bytes = quota.disk,
+        .inodes = quota.inodes,
+        .shm_bytes = quota.shm,
         .memory_bytes = info->memory ? 0 : spec->limits.memory_bytes,
         .pids = info->pids ? 0 : spec->limits.pids,
         .nofile = spec->nofile ? spec->nofile : NOFILE_DEFAULT,
