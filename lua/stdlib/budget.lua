@@ -6,6 +6,9 @@ local time = require "agentbox.time"
 
 local M = {}
 
+--- Less than this is no time: nothing can be asked in it, and a timer may end what filled the episode a moment early.
+local LEAST_S = 0.01
+
 ---@class agentbox.Budget
 ---@field max_turns? integer         # turns that used tools
 ---@field max_model_calls? integer
@@ -32,7 +35,7 @@ end
 --- The stop reason of the first limit that is reached, or nil.
 ---@return string?
 function Budget:over()
-  if time.monotonic() >= self.deadline then return "wall_timeout" end
+  if self:left_s() < LEAST_S then return "wall_timeout" end
   if self.max_turns and self.turns >= self.max_turns then return "max_turns" end
   if self.max_model_calls and self.model_calls >= self.max_model_calls then return "max_turns" end
   if self.max_tokens and self.tokens >= self.max_tokens then return "token_budget" end
