@@ -54,7 +54,7 @@ function M.new(opts)
     _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
-  if opts.tools and #opts.tools > 0 then self._tools = self:_text(opts.tools, "tools") end
+  if opts.tools and #opts.tools > 0 then self._tools = self:_tools_text(opts.tools) end
   return self
 end
 
@@ -66,6 +66,18 @@ function Recorder:_text(value, where, index)
   if not ok or encoded:find("\u{FFFD}", 1, true) then
     if index then where = ("%s[%d]"):format(where, index) end
     encoded = json.encode(plain.copy(value, where, self._notes))
+  end
+  return secret.redact(encoded)
+end
+
+-- Rollouts that offer the same tools have one list of them, and share its text.
+local text_of_tools = setmetatable({}, { __mode = "k" })
+
+function Recorder:_tools_text(tools)
+  local encoded = text_of_tools[tools]
+  if not encoded then
+    encoded = self:_text(tools, "tools")
+    text_of_tools[tools] = encoded
   end
   return secret.redact(encoded)
 end

@@ -333,15 +333,28 @@ static void complete_record(lua_State *L, const char *name)
     lua_pop(L, 2);
 }
 
-/* modules(): { name, from, sha256, api } of every module loaded so far, sorted by name.
- */
+/* Whether the record on top is of a module that came with the engine. */
+static bool is_ours(lua_State *L)
+{
+    lua_getfield(L, -1, "from");
+    const char *from = lua_tostring(L, -1);
+    bool ours = from && (strcmp(from, "builtin") == 0 || strcmp(from, "sealed") == 0);
+    lua_pop(L, 1);
+    return ours;
+}
+
+/* modules([foreign]): { name, from, sha256, api } of every module loaded so far, sorted by
+ * name; foreign leaves out what came with the engine. */
 static int l_modules(lua_State *L)
 {
+    bool foreign = lua_toboolean(L, 1);
     push_state(L, "records");
     lua_newtable(L);
     int records = lua_gettop(L) - 1, names = records + 1;
     lua_Integer n = 0;
     for (lua_pushnil(L); lua_next(L, records); lua_pop(L, 1)) {
+        if (foreign && is_ours(L))
+            continue;
         lua_pushvalue(L, -2);
         lua_rawseti(L, names, ++n);
     }

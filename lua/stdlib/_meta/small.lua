@@ -71,7 +71,8 @@ function loader.overlays() end
 function loader.set_overlays(dirs) end
 ---@param dir string?   # the folder of the script that runs
 function loader.set_script_dir(dir) end
+---@param foreign? boolean   # only what did not come with the engine
 ---@return { name: string, from: string, sha256: string, api?: integer }[]   # loaded so far, sorted by name
-function loader.modules() end
+function loader.modules(foreign) end
 
 return { time = time, hash = hash, rand = rand, log = log, err = err, loader = loader }

@@ -111,12 +111,22 @@ local function one_call(raw, i, used, request)
   return call, renamed, repaired
 end
 
+--- The ids of a history, which grows at its end.
+local ids_of = setmetatable({}, { __mode = "k" })
+
 local function used_ids(request)
-  local used = {}
-  for _, message in ipairs(request.messages) do
-    if message.role == "tool" and type(message.tool_call_id) == "string" then used[message.tool_call_id] = true end
+  local messages = request.messages
+  local known = ids_of[messages]
+  if not known or known.count > #messages then
+    known = { count = 0, ids = {} }
+    ids_of[messages] = known
   end
-  return used
+  for i = known.count + 1, #messages do
+    local message = messages[i]
+    if message.role == "tool" and type(message.tool_call_id) == "string" then known.ids[message.tool_call_id] = true end
+  end
+  known.count = #messages
+  return setmetatable({}, { __index = known.ids })
 end
 
 local function calls_of(message, request, notes)

@@ -73,8 +73,9 @@ end
 
 local function finished(name, request, response, text, queued)
   local now = time.now()
-  response.unsent = { request = request, count = #request.messages, name = name }
-  if wire.is_clean(request.messages) then response.unsent.form = form_of(name, request) end
+  response.unsent = {
+    request = request, count = #request.messages, name = name, form = form_of(name, request), outgoing = wire.outgoing,
+  }
   response.raw_response, response.tries = text, 1
   response.times = { queued = queued, first = now, done = now }
   return setmetatable(response, unsent)

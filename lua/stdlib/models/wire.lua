@@ -87,17 +87,6 @@ function M.outgoing(message)
   return clean
 end
 
---- Whether every message goes on the wire as it stands.
----@param messages agentbox.Message[]
----@return boolean
-function M.is_clean(messages)
-  for i = 1, #messages do
-    local message = messages[i]
-    if not clean_before[message] and M.outgoing(message) ~= message then return false end
-  end
-  return true
-end
-
 --- The JSON text of a history as it goes on the wire. It is made anew at every turn: a text kept beside each message
 --- would double what a waiting rollout holds.
 ---@param messages agentbox.Message[]

@@ -26,7 +26,7 @@ end
 
 -- The text as a piece of JSON that can stand in a line, or nil.
 local function inline(text)
-  if #text > M.INLINE_MAX or text:find("[\n\r]") or not utf.valid(text) then return nil end
+  if #text > M.INLINE_MAX or text:find("\n", 1, true) or text:find("\r", 1, true) or not utf.valid(text) then return nil end
   return (json.raw(text))
 end
 

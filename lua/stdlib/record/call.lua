@@ -48,27 +48,31 @@ local function sampling_of(rec, sampling)
   return known.sampling_text
 end
 
--- Whether the messages of a request are those of the path to `leaf`, as they were recorded. What the path has is kept, so
--- that a turn adds only what is new.
-local function is_path(rec, leaf, messages)
+-- Whether the messages of a request are those of the path to `leaf`, as they were recorded and as a server would have got
+-- them. What the path has is kept, so that a turn adds only what is new.
+local function is_path(rec, leaf, unsent)
+  local messages, outgoing = unsent.request.messages, unsent.outgoing
   local known, fresh, at = rec._unsent, {}, leaf
   while at and at ~= json.null and at ~= known.leaf do
     fresh[#fresh + 1] = at
     at = rec._nodes[at + 1].p
   end
   if at ~= known.leaf or not known.leaf then
-    known = { count = 0, messages = {}, contents = {}, nodes = {}, done = 0 }
+    known = { count = 0, messages = {}, contents = {}, nodes = {}, done = 0, clean = true }
     rec._unsent = known
   end
   known.leaf = leaf
   for i = #fresh, 1, -1 do
     local node, n = rec._nodes[fresh[i] + 1], known.count + 1
     local message = rec._messages[node]
+    known.clean = known.clean and outgoing(message) == message
     known.messages[n], known.contents[n], known.nodes[n], known.count = message, message.content, node, n
   end
-  if #messages ~= known.count then return false end
+  if not known.clean or unsent.count ~= known.count then return false end
+  local recorded, contents = known.messages, known.contents
   for i = 1, known.count do
-    if messages[i] ~= known.messages[i] or messages[i].content ~= known.contents[i] then return false end
+    local message = messages[i]
+    if message ~= recorded[i] or message.content ~= contents[i] then return false end
   end
   return true
 end
@@ -96,7 +100,7 @@ end
 local function request_of(rec, call)
   local source = call.response or call.error or {}
   local unsent = source.unsent
-  if unsent and unsent.form and call.leaf and is_path(rec, call.leaf, unsent.request.messages) then
+  if unsent and unsent.form and call.leaf and is_path(rec, call.leaf, unsent) then
     local entry = unsent_of(rec, call)
     if entry then return entry end
   end

@@ -41,9 +41,7 @@ function M.list(extra)
       out[#out + 1] = entry_of(module.name, module.from, module.sha256)
     end
   end
-  for _, module in ipairs(loader.modules()) do
-    if module.from ~= "builtin" and module.from ~= "sealed" then add(module) end
-  end
+  for _, module in ipairs(loader.modules(true)) do add(module) end
   for _, module in ipairs(extra or {}) do add(module) end
   return out
 end

@@ -70,6 +70,29 @@ local function known_of(tool)
   return facts
 end
 
+--- The wire form of the last few lists of tools: rollouts of a run mostly offer the same, and what others know of a
+--- list (its JSON text) goes by the table.
+local recent, MAX_RECENT = {}, 16
+
+local function is_wire_of(wire, tools)
+  if #wire ~= #tools then return false end
+  for i = 1, #tools do
+    if wire[i] ~= known_of(tools[i]).wire then return false end
+  end
+  return true
+end
+
+local function wire_list(tools)
+  for _, wire in ipairs(recent) do
+    if is_wire_of(wire, tools) then return wire end
+  end
+  local wire = json.array {}
+  for i, tool in ipairs(tools) do wire[i] = known_of(tool).wire end
+  table.insert(recent, 1, wire)
+  recent[MAX_RECENT + 1] = nil
+  return wire
+end
+
 ---@param tools agentbox.Tool[]
 ---@return agentbox.ToolSet
 function M.new(tools)
@@ -89,10 +112,7 @@ end
 ---@return table?
 function Set:wire()
   if #self.tools == 0 then return nil end
-  if not self._wire then
-    self._wire = json.array {}
-    for i, tool in ipairs(self.tools) do self._wire[i] = known_of(tool).wire end
-  end
+  self._wire = self._wire or wire_list(self.tools)
   return self._wire
 end
 
@@ -110,7 +130,7 @@ local function arguments_of(call)
   local given = call["function"].arguments
   if call.parse_error then return nil, call.parse_error end
   if type(given) == "table" then return given end
-  if given == nil or given == json.null or given:match("^%s*$") then return json.object {} end
+  if given == nil or given == json.null or not given:find "%S" then return json.object {} end
   local value, problem = json.decode(given, { repair = true })
   if value == nil then return nil, "not valid JSON: " .. problem.msg end
   if type(value) ~= "table" or json.is_array(value) or value == json.null then
