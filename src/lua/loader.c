@@ -343,8 +343,8 @@ static bool is_ours(lua_State *L)
     return ours;
 }
 
-/* modules([foreign]): { name, from, sha256, api } of every module loaded so far, sorted by
- * name; foreign leaves out what came with the engine. */
+/* modules([foreign]): { name, from, sha256, api } of every module loaded so far, sorted
+ * by name; foreign leaves out what came with the engine. */
 static int l_modules(lua_State *L)
 {
     bool foreign = lua_toboolean(L, 1);
