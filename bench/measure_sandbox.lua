@@ -4,6 +4,7 @@ local peer = require "peer"
 local report = require "report"
 
 local LIMITS = { memory_mb = 512, pids_limit = 256, cpu_count = 1 }
+local NO_LIMITS = { memory_mb = false, pids_limit = false, cpu_count = false }
 local clock = ab.time.monotonic
 
 local function time_us(count, fn)
@@ -18,7 +19,7 @@ end
 
 ---@param unlimited? boolean
 local function create(unlimited)
-  return assert(ab.sandbox.create { image = "host", network = "none", limits = not unlimited and LIMITS or nil })
+  return assert(ab.sandbox.create { image = "host", network = "none", limits = unlimited and NO_LIMITS or LIMITS })
 end
 
 local function create_true_destroy(unlimited)
