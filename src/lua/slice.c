@@ -1,5 +1,7 @@
 #include "lua/slice.h"
 
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -98,27 +100,51 @@ void ab_slice_on_tick(void *sched)
     s->next_arm_cpu_ns = ended + 10 * (ended - began);
 }
 
-/* In a signal handler: the C function that is stuck keeps the stack as it is. */
+static void say_stuck(const char *where, int line)
+{
+    char text[LUA_IDSIZE + 250];
+    int n = snprintf(
+        text, sizeof text,
+        "agentbox: %s:%d: nothing else has run for %d s, because this call cannot "
+        "be interrupted; after %d s of computing it ends the engine\n",
+        where, line, AB_STUCK_WARN_MS / 1000, AB_STUCK_LIMIT_MS / 1000);
+    if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
+        return;
+}
+
+static bool find_line(lua_State *L, lua_Debug *ar)
+{
+    for (int level = 0; L && lua_getstack(L, level, ar); level++) {
+        lua_getinfo(L, "Sl", ar);
+        if (ar->currentline > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Where on_fault() goes back to; used by one signal handler at a time. */
+static _Thread_local sigjmp_buf fault_exit;
+
+static void on_fault(int signum)
+{
+    (void)signum;
+    siglongjmp(fault_exit, 1);
+}
+
+/* In a signal handler. A C function that is stuck leaves the stack as it is. Only when
+ * Lua is moving a huge stack at this very moment are its pointers no pointers (since
+ * Lua 5.4.6); reading them faults, and then the line stays unknown. */
 void ab_slice_on_warn(void *sched)
 {
     struct ab_sched *s = sched;
-    lua_State *L = s->active;
     lua_Debug ar;
-    for (int level = 0; L && lua_getstack(L, level, &ar); level++) {
-        lua_getinfo(L, "Sl", &ar);
-        if (ar.currentline <= 0)
-            continue;
-        char line[LUA_IDSIZE + 200];
-        int n = snprintf(
-            line, sizeof line,
-            "agentbox: %s:%d: nothing else has run for %d s, because this call cannot "
-            "be interrupted; after %d s of computing it ends the engine\n",
-            ar.short_src, ar.currentline, AB_STUCK_WARN_MS / 1000,
-            AB_STUCK_LIMIT_MS / 1000);
-        if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
-            return;
+    struct sigaction fault = {.sa_handler = on_fault, .sa_flags = SA_NODEFER}, old;
+    sigemptyset(&fault.sa_mask);
+    if (sigaction(SIGSEGV, &fault, &old) < 0)
         return;
-    }
+    bool found = sigsetjmp(fault_exit, 1) == 0 && find_line(s->active, &ar);
+    sigaction(SIGSEGV, &old, NULL);
+    say_stuck(found ? ar.short_src : "?", found ? ar.currentline : 0);
 }
 
 /* ---- coroutines inside a fiber ---- */
