@@ -3,27 +3,8 @@
 #include <lauxlib.h>
 
 #include "base/json_column.h"
+#include "lua/buffer.h"
 #include "lua/json_value.h"
-
-#define BUFFER_TYPE "agentbox.json.column"
-
-static int l_buffer_gc(lua_State *L)
-{
-    ab_buf_fini(luaL_checkudata(L, 1, BUFFER_TYPE));
-    return 0;
-}
-
-static struct ab_buf *push_buffer(lua_State *L)
-{
-    struct ab_buf *buf = lua_newuserdatauv(L, sizeof *buf, 0);
-    ab_buf_init(buf, 0);
-    if (luaL_newmetatable(L, BUFFER_TYPE)) {
-        lua_pushcfunction(L, l_buffer_gc);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
-    return buf;
-}
 
 int abl_json_column(lua_State *L)
 {
@@ -31,7 +12,7 @@ int abl_json_column(lua_State *L)
     luaL_argcheck(L, abl_json_type(L, 1) == ABL_JSON_RAW, 1, "raw JSON expected");
     const char *text = abl_json_value_text(L, 1, &len);
     const char *inside = luaL_checkstring(L, 2), *name = luaL_checkstring(L, 3);
-    struct ab_buf *buf = push_buffer(L);
+    struct ab_buf *buf = abl_push_buf(L);
     long n = ab_json_column(buf, text, len, inside, name);
     if (n < 0) {
         ab_buf_fini(buf);

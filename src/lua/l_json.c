@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "lua/buffer.h"
 #include "lua/conv.h"
 #include "lua/json_column.h"
 #include "lua/json_encode.h"
@@ -9,7 +10,6 @@
 
 int luaopen_agentbox_sys_json(lua_State *L);
 
-#define BUFFER_TYPE    "agentbox.json.buffer"
 #define MAX_RAW_NAMES  16
 #define MAX_TEXT_BYTES (1u << 30)
 #define MAX_INDENT     16
@@ -31,31 +31,12 @@ static size_t read_raw_names(lua_State *L, int idx, struct ab_json_name *names)
     return (size_t)n;
 }
 
-static int l_buffer_gc(lua_State *L)
-{
-    ab_buf_fini(luaL_checkudata(L, 1, BUFFER_TYPE));
-    return 0;
-}
-
-/* A buffer that the collector frees should anything raise before it is released. */
-static struct ab_buf *push_buffer(lua_State *L)
-{
-    struct ab_buf *buf = lua_newuserdatauv(L, sizeof *buf, 0);
-    ab_buf_init(buf, 0);
-    if (luaL_newmetatable(L, BUFFER_TYPE)) {
-        lua_pushcfunction(L, l_buffer_gc);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
-    return buf;
-}
-
 /* Replaces the text at 1 by its repaired form. Returns whether anything was repaired. */
 static bool repair_text(lua_State *L)
 {
     size_t len;
     const char *text = lua_tolstring(L, 1, &len);
-    struct ab_buf *buf = push_buffer(L);
+    struct ab_buf *buf = abl_push_buf(L);
     size_t fixes = ab_json_repair(buf, text, len);
     if (fixes > 0) {
         lua_pushlstring(L, buf->data, buf->len);
@@ -136,7 +117,7 @@ static int l_encode(lua_State *L)
     luaL_checkany(L, 1);
     lua_settop(L, 2);
     read_format(L, 2, &format);
-    struct ab_buf *out = push_buffer(L);
+    struct ab_buf *out = abl_push_buf(L);
     if (abl_json_encode(L, 1, &format, out, &err) < 0) {
         ab_buf_fini(out);
         abl_push_errvalue(L, &err, "json.encode");

@@ -2,11 +2,10 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
+#include "lua/buffer.h"
 #include "lua/fiber.h"
 
 int luaopen_agentbox_sys_utf8x(lua_State *L);
-
-#define BUFFER_TYPE "agentbox.utf8x.buffer"
 
 static size_t check_size(lua_State *L, int arg)
 {
@@ -23,12 +22,6 @@ static int l_valid(lua_State *L)
     return 1;
 }
 
-static int l_buffer_gc(lua_State *L)
-{
-    ab_buf_fini(luaL_checkudata(L, 1, BUFFER_TYPE));
-    return 0;
-}
-
 /* scrub(bytes) -> text, changed */
 static int l_scrub(lua_State *L)
 {
@@ -39,13 +32,7 @@ static int l_scrub(lua_State *L)
         lua_pushboolean(L, 0);
         return 2;
     }
-    struct ab_buf *buf = lua_newuserdatauv(L, sizeof *buf, 0);
-    ab_buf_init(buf, 0);
-    if (luaL_newmetatable(L, BUFFER_TYPE)) {
-        lua_pushcfunction(L, l_buffer_gc);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
+    struct ab_buf *buf = abl_push_buf(L);
     ab_utf8_scrub(buf, s, len);
     lua_pushlstring(L, buf->data, buf->len);
     ab_buf_fini(buf);
