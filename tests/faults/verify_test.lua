@@ -326,7 +326,7 @@ end
 function M.test_a_background_writer_is_dead_before_the_verifier()
   attack({}, "(while :; do printf 'def double(n): return n+n\\n' > sol.py; printf 'def test_two(): pass\\n' > tests/test_double.py;"
     .. " echo 1 > reward.txt; done) >/dev/null 2>&1 & setsid sh -c 'while :; do cp sol.py /tmp; done' >/dev/null 2>&1 &\n"
-    .. "sleep 0.2; printf 'def double(n): return n\\n' > sol.py; kill -9 -1; true", {
+    .. "sleep 0.2; kill -9 -1; printf 'def double(n): return n\\n' > sol.py", {
       files = { ["sol.py"] = BAD, ["tests/test_double.py"] = TESTS } })
 end
 
