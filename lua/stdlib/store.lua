@@ -2,6 +2,8 @@
 ---
 ---     DIR/<run>/run.json                   what ran, written first
 ---     DIR/<run>/trajectories-00000.jsonl   one line per finished rollout, appended and synced
+---     DIR/<run>/groups.jsonl               one line per closed group; cursor.json: how far they were acknowledged
+---     DIR/<run>/events.jsonl               what else happened
 ---     DIR/<run>/blobs/ab/abcd...           large bodies and artifacts, by their hash
 ---     DIR/<run>/lock                       held while a writer lives
 ---     DIR/<task>_<run8>.json               the same rollout in AgentBox's JSON
@@ -9,31 +11,38 @@
 --- Order of one append: blobs, AgentBox JSON, line, sync. A line that is there is whole and has its blobs.
 local agentbox = require "agentbox.formats.agentbox"
 local async = require "agentbox.async"
+local blobs = require "agentbox.store.blobs"
 local err = require "agentbox.err"
+local events = require "agentbox.store.events"
 local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
+local groups = require "agentbox.store.groups"
 local json = require "agentbox.json"
+local log = require "agentbox.store.log"
+local message = require "agentbox.log"
 local name = require "agentbox.store.name"
 local os_ = require "agentbox.sys.os"
 local plain = require "agentbox.record.plain"
 local recover = require "agentbox.store.recover"
+local rows = require "agentbox.store.rows"
 local secret = require "agentbox.secret"
+local summary = require "agentbox.store.summary"
 local time = require "agentbox.sys.time"
 
-local M = { safe_name = name.safe }
+local M = { safe_name = name.safe, slot = summary.slot }
 
 --- A new segment is begun when the last one has this many bytes.
 M.SEGMENT_BYTES = 1 << 30
 
+local MAX_PAUSE_S = 5
+
 ---@class agentbox.Store
----@field dir string       # the output folder
----@field run_dir string   # DIR/<run>
+---@field dir string         # the output folder
+---@field run_dir string     # DIR/<run>
+---@field run table          # run.json as it was written when the run began
+---@field full_since number? # unix seconds: appends are waiting for room on the disk
 local Store = {}
 Store.__index = Store
-
-local function segment_path(run_dir, n)
-  return ("%s/trajectories-%05d.jsonl"):format(run_dir, n)
-end
 
 local function last_segment(run_dir)
   local entries, problem = fs.list(run_dir)
@@ -46,124 +55,89 @@ local function last_segment(run_dir)
   return last
 end
 
-local function write_run(self, meta)
+-- Writes run.json, or reads the one that is there.
+local function describe_run(self, meta)
   local path = self.run_dir .. "/run.json"
-  if fs.stat(path) then return true end
-  local notes, doc = {}, json.object {}
+  if fs.stat(path) then
+    local text, unreadable = fs.read(path)
+    if not text then return nil, unreadable end
+    local doc, damage = json.decode(text)
+    return doc, damage and err.wrap(damage, path)
+  end
+  local doc = json.object {}
   doc.schema = "agentbox.run/1"
   doc.run = self.run_id
   doc.engine = os_.version
   doc.started = time.now()
-  for key, value in pairs(plain.copy(meta or {}, "run", notes)) do doc[key] = value end
-  return fs.write(path, secret.redact(json.encode(doc, { indent = 2 })) .. "\n", { sync = true })
+  for key, value in pairs(plain.copy(meta or {}, "run", {})) do doc[key] = value end
+  local ok, problem = fs.write(path, secret.redact(json.encode(doc, { indent = 2 })) .. "\n", { sync = true })
+  if not ok then return nil, problem end
+  return doc
 end
 
-local function open_segment(self)
-  local path = segment_path(self.run_dir, self.segment)
-  local ok, problem = recover.cut_torn(path)
-  if not ok then return nil, problem end
-  local file, bad = fs.append_open(path)
-  if not file then return nil, bad end
-  self._file = file
+local function open_segments(self)
+  local last, problem = last_segment(self.run_dir)
+  if not last then return nil, problem end
+  return log.open {
+    segment = last, limit = function() return M.SEGMENT_BYTES end,
+    path = function(n) return rows.segment_path(self.run_dir, n) end,
+    ended = function(batch, failed)
+      if not failed then self._rows:add(batch) end
+    end,
+  }
+end
+
+local function check_expected(self, resume)
+  local there = fs.stat(self.run_dir .. "/run.json") ~= nil
+  if resume == true and not there then
+    return nil, err.new("notfound", ("no run %s in %s to resume"):format(self.run_id, self.dir))
+  end
+  if resume == false and there then
+    return nil, err.new("exists", ("run %s is in %s already"):format(self.run_id, self.dir))
+  end
   return true
 end
 
+local function open_parts(self, opts)
+  local ok, problem = check_expected(self, opts.resume)
+  if ok then ok, problem = fs.mkdir(self.run_dir, true) end
+  if ok then self._lock, problem = fs.lock(self.run_dir .. "/lock") end
+  if not self._lock then return nil, problem end
+  recover.sweep(self.dir, self.run_dir)
+  self.run, problem = describe_run(self, opts.meta)
+  if self.run then self._segments, problem = open_segments(self) end
+  if self._segments then self._groups, problem = groups.open(self.run_dir) end
+  if self._groups then self._events, problem = events.open(self.run_dir) end
+  if self._events then self._rows, problem = rows.open(self.run_dir) end
+  return self._rows ~= nil, problem
+end
+
+---@class agentbox.StoreOpts
+---@field run_id string
+---@field meta? table              # what run.json tells, when the run is new
+---@field resume? boolean          # true: the run must be there; false: it must not; default: either
+---@field agentbox_json? boolean   # default true: AgentBox's document of each rollout, too
+---@field full_wait_s? number      # how long an append waits for room on a full disk; default 0: it fails at once
+
 --- Opens the store of a run, making or continuing its folder; a torn last line is cut.
 ---
---- Returns nil, err if the folder cannot be written (`denied`, `io`, `full`), or if another process writes the same
---- run (`busy`).
+--- Returns nil, err if the folder cannot be written (`denied`, `io`, `full`), if another process writes the same run
+--- (`busy`), or if `resume` is not met (`notfound`, `exists`).
 ---@async
 ---@nodiscard
 ---@param dir string
----@param opts { run_id: string, meta?: table, agentbox_json?: boolean }
+---@param opts agentbox.StoreOpts
 ---@return agentbox.Store?
 ---@return agentbox.Err? err
 function M.open(dir, opts)
   local self = setmetatable({
     dir = dir, run_id = opts.run_id, run_dir = dir .. "/" .. name.safe(opts.run_id),
-    _json = opts.agentbox_json ~= false, segment = 0, _pending = {}, _turn = async.semaphore(1),
+    _json = opts.agentbox_json ~= false, _full_wait_s = opts.full_wait_s or 0,
   }, Store)
-  local function failed(problem)
-    self:close()
-    return nil, err.wrap(problem, "cannot record into " .. dir)
-  end
-  local ok, problem = fs.mkdir(self.run_dir, true)
-  if not ok then return failed(problem) end
-  self._lock, problem = fs.lock(self.run_dir .. "/lock")
-  if not self._lock then return failed(problem) end
-  recover.sweep(self.dir, self.run_dir)
-  ok, problem = write_run(self, opts.meta)
-  if not ok then return failed(problem) end
-  self.segment, problem = last_segment(self.run_dir)
-  if not self.segment then return failed(problem) end
-  ok, problem = open_segment(self)
-  if not ok then return failed(problem) end
-  return self
-end
-
-local function blob_path(run_dir, id)
-  local hex = id:gsub("^sha256:", "")
-  return ("%s/blobs/%s"):format(run_dir, hex:sub(1, 2)), hex
-end
-
-local function write_blobs(self, blobs)
-  for id, bytes in pairs(blobs) do
-    local folder, hex = blob_path(self.run_dir, id)
-    if not fs.stat(folder .. "/" .. hex) then
-      local ok, problem = fs.mkdir(folder, true)
-      if ok then ok, problem = fs.write(folder .. "/" .. hex, bytes, { sync = true }) end
-      if not ok then return nil, problem end
-    end
-  end
-  return true
-end
-
-local function rotate(self)
-  local size = self._file:size()
-  if not size or size < M.SEGMENT_BYTES then return true end
-  self._file:close()
-  self._file, self.segment = nil, self.segment + 1
-  return open_segment(self)
-end
-
--- Writes the lines that are not in the file yet, and syncs once for all of them; a failure takes all of them back.
-local function write_batch(self, batch)
-  local ok, problem = true, nil
-  if not batch[1].offset then ok, problem = rotate(self) end
-  if not ok then return nil, problem end
-  local lines, at = {}, self._file:size()
-  for _, entry in ipairs(batch) do
-    if not entry.offset then
-      entry.segment = self.segment
-      entry.offset = at
-      at = at + #entry.line
-      lines[#lines + 1] = entry.line
-    end
-  end
-  ok, problem = self._file:write(table.concat(lines))
-  if ok then ok, problem = self._file:sync() end
-  if ok then return true end
-  self._file:truncate(batch[1].offset)
-  return nil, problem
-end
-
--- One fiber writes for all that wait. Whoever is cancelled while it syncs leaves its entries to the next.
-local function write_line(self, line)
-  local entry = { line = line }
-  table.insert(self._pending, entry)
-  local _ <close> = self._turn:acquire()
-  if not entry.done then
-    local n = #self._pending
-    local batch = table.move(self._pending, 1, n, 1, {})
-    local ok, problem = write_batch(self, batch)
-    self._pending = table.move(self._pending, n + 1, #self._pending, 1, {})
-    for _, one in ipairs(batch) do
-      one.done = true
-      one.problem = not ok and problem or nil
-    end
-  end
-  if entry.problem then return nil, entry.problem end
-  return entry
+  local ok, problem = open_parts(self, opts)
+  if ok then return self end
+  self:close()
+  return nil, err.wrap(problem, "cannot record into " .. dir)
 end
 
 -- AgentBox's file for the rollout. Its name is taken from task and run; where several rollouts share both, a
@@ -188,6 +162,43 @@ end
 ---@field offset integer    # of the line in its segment
 ---@field json string?      # AgentBox's file
 
+local function append_once(self, t)
+  local ok, problem = blobs.write(self.run_dir, t._from.blobs or {})
+  local entry, path
+  if ok then ok, problem = self._events:sync() end
+  if ok and self._json then path, problem = write_json(self, t) end
+  if path or ok and not self._json then
+    entry, problem = self._segments:append { row = summary.of(t.line), line = frame.close(secret.redact(json.encode(t.line))) }
+  end
+  if entry then return { run_dir = self.run_dir, segment = entry.segment, offset = entry.offset, json = path } end
+  if path then fs.remove(path) end
+  return nil, problem
+end
+
+-- Rollouts that end on a full disk wait here, and the runner with them.
+local function append_with_room(self, t)
+  local pause, deadline = 0.25, time.monotonic() + self._full_wait_s
+  while true do
+    local stored, problem = append_once(self, t)
+    if stored and self.full_since then
+      message.warn("%s: there is room again after %.0f s; the run goes on", self.run_dir, time.now() - self.full_since)
+      self.full_since = nil
+    end
+    if stored or problem.code ~= "full" or time.monotonic() + pause > deadline then return stored, problem end
+    if not self.full_since then
+      self.full_since = time.now()
+      message.warn("%s: the disk is full; the run is paused until there is room (at most %.0f s)", self.run_dir, self._full_wait_s)
+    end
+    async.sleep(pause)
+    pause = math.min(pause * 2, MAX_PAUSE_S)
+  end
+end
+
+local function check_open(self)
+  if self._lock then return true end
+  return nil, err.new("badarg", "the store is closed")
+end
+
 --- Writes a finished rollout. When this returns, it survives a crash.
 ---
 --- Returns nil, err if it could not be written whole; then no line and no document of it is left.
@@ -197,34 +208,108 @@ end
 ---@return agentbox.Stored?
 ---@return agentbox.Err? err
 function Store:append(t)
-  if not self._file then return nil, err.new("badarg", "the store is closed") end
-  local ok, problem = write_blobs(self, t._from.blobs or {})
-  local entry, path
-  if ok and self._json then path, problem = write_json(self, t) end
-  if path or ok and not self._json then
-    entry, problem = write_line(self, frame.close(secret.redact(json.encode(t.line))))
-  end
-  if entry then return { run_dir = self.run_dir, segment = entry.segment, offset = entry.offset, json = path } end
-  if path then fs.remove(path) end
+  local stored, problem = check_open(self)
+  if stored then stored, problem = append_with_room(self, t) end
+  if stored then return stored end
   return nil, err.wrap(problem, ("cannot record %s into %s"):format(t.id, self.run_dir))
+end
+
+---@class agentbox.FinishedSlot
+---@field status string          # of its last attempt: completed, truncated, failed, cancelled
+---@field final_status string?
+---@field stop string            # why it ended
+---@field class string?          # whose doing it was
+---@field scored boolean
+---@field reward number?
+---@field attempts integer       # lines of the slot
+---@field id string              # of the last attempt
+---@field attempt integer        # its number
+---@field segment integer        # where its line is
+---@field offset integer
+
+--- What is on the disk, by slot: `GROUP/MEMBER` for the members of groups, the id of any other rollout. A resumed run
+--- does what is wanted less what is here. Of several attempts the last one counts.
+---@async
+---@return table<string, agentbox.FinishedSlot>
+function Store:finished()
+  local found = {}
+  for row in self._rows:each() do
+    local slot, before = {}, found[row.slot]
+    for _, key in ipairs { "status", "final_status", "stop", "class", "scored", "reward", "id", "attempt", "segment", "offset" } do
+      slot[key] = row[key]
+    end
+    slot.attempts = 1 + (before and before.attempts or 0)
+    if before and before.attempt > slot.attempt then
+      before.attempts = slot.attempts
+    else
+      found[row.slot] = slot
+    end
+  end
+  return found
+end
+
+--- Adds a closed group, whose members were appended; returns its number, from 1. A group that is there already keeps
+--- its number, so that a resumed run may close it again.
+---@async
+---@nodiscard
+---@param group { id: string, members: string[], [string]: any }   # members: ids of rollouts
+---@return integer? seq
+---@return agentbox.Err? err
+function Store:group(group)
+  if type(group.id) ~= "string" then error("a group needs an id", 2) end
+  if type(group.members) ~= "table" then error("a group needs the list of its members", 2) end
+  local ok, problem = check_open(self)
+  if not ok then return nil, problem end
+  return self._groups:add(group)
+end
+
+--- Iterates over the closed groups with a number (`seq`) above `after_seq`, in order; by default over those that were not
+--- acknowledged. It ends at the last one there is now.
+---@async
+---@param after_seq? integer
+---@return fun(): table?
+function Store:groups(after_seq)
+  return self._groups:each(after_seq)
+end
+
+--- Acknowledges the groups up to number `seq`: no later process gets them from `groups()`.
+---@async
+---@nodiscard
+---@param seq integer
+---@return boolean? ok
+---@return agentbox.Err? err
+function Store:ack(seq)
+  return self._groups:ack(seq)
+end
+
+--- The number of the last acknowledged group, 0 before the first; and how many are closed.
+---@return integer cursor
+---@return integer closed
+function Store:cursor()
+  return self._groups:cursor(), self._groups:count()
+end
+
+--- Adds a line to events.jsonl: it survives the engine at once, and the machine with the next rollout.
+---@nodiscard
+---@param kind string
+---@param fields? table
+---@return boolean? ok
+---@return agentbox.Err? err
+function Store:event(kind, fields)
+  return self._events:add(kind, fields)
 end
 
 --- Lets go of the run's folder; may be called twice.
 function Store:close()
-  if self._file then self._file:close() end
-  if self._lock then self._lock:close() end
-  self._file, self._lock = nil, nil
+  for _, part in ipairs { "_segments", "_groups", "_events", "_rows", "_lock" } do
+    if self[part] then self[part]:close() end
+  end
+  self._lock = nil
 end
 
 Store.__close = Store.close
 
---- The path of a blob in a run folder, and its bytes' hash in hex.
----@param run_dir string
----@param id string    # "sha256:..."
----@return string path
-function M.blob_path(run_dir, id)
-  local folder, hex = blob_path(run_dir, id)
-  return folder .. "/" .. hex
-end
+--- The path of a blob in a run folder.
+M.blob_path = blobs.path
 
 return M

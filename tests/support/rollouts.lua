@@ -63,7 +63,7 @@ function M.new(opts)
   opts = opts or {}
   local self = setmetatable({ id = opts.id or "r1-0", model = opts.model or "fixer@12", sent = {}, n = 0, at = 1764444000.0 }, Rollout)
   self.rec = record.new {
-    run_id = opts.run_id or "5f0c1a2b3c4d", id = self.id, group = opts.group,
+    run_id = opts.run_id or "5f0c1a2b3c4d", id = self.id, attempt = opts.attempt, group = opts.group,
     task = { task_id = opts.task_id or "t-17", description = "Make run.sh exit 0.", hash = "sha256:" .. ("5f"):rep(32),
              metadata = { difficulty = "easy", tags = { "a", "b" } } },
     agent = { name = "tool_loop" }, model = { name = self.model, kind = "openai" }, tools = M.TOOLS, tool_mode = "structured",

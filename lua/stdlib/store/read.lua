@@ -4,6 +4,7 @@
 ---     a .jsonl file                              records or AgentBox lines
 ---     a .json file                               AgentBox's document
 ---     a folder of .json files                    each AgentBox document in it, by name
+local blobs = require "agentbox.store.blobs"
 local err = require "agentbox.err"
 local foreign = require "agentbox.store.foreign"
 local frame = require "agentbox.store.frame"
@@ -20,11 +21,7 @@ local function damaged(path, n, msg)
 end
 
 local function blob_reader(run_dir)
-  return function(id)
-    local bytes, problem = fs.read(require("agentbox.store").blob_path(run_dir, id))
-    if bytes then return bytes end
-    return nil, err.wrap(problem, "blob " .. id)
-  end
+  return function(id) return blobs.read(run_dir, id) end
 end
 
 --- One line of a file as a trajectory.

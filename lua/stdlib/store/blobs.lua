@@ -1,0 +1,53 @@
+--- Large bodies and artifacts of a run, each a file named by the SHA-256 of its bytes: `blobs/ab/abcd...`.
+local err = require "agentbox.err"
+local fs = require "agentbox.sys.fs"
+
+local M = {}
+
+local function folder_of(run_dir, id)
+  local hex = id:gsub("^sha256:", "")
+  return ("%s/blobs/%s"):format(run_dir, hex:sub(1, 2)), hex
+end
+
+--- The path of a blob.
+---@param run_dir string
+---@param id string    # "sha256:..."
+---@return string path
+function M.path(run_dir, id)
+  local folder, hex = folder_of(run_dir, id)
+  return folder .. "/" .. hex
+end
+
+--- Writes the blobs that are not there yet; each is on the disk, whole, when this returns.
+---@async
+---@nodiscard
+---@param run_dir string
+---@param blobs table<string, string>   # id → bytes
+---@return boolean? ok
+---@return agentbox.Err? err
+function M.write(run_dir, blobs)
+  for id, bytes in pairs(blobs) do
+    local folder, hex = folder_of(run_dir, id)
+    if not fs.stat(folder .. "/" .. hex) then
+      local ok, problem = fs.mkdir(folder, true)
+      if ok then ok, problem = fs.write(folder .. "/" .. hex, bytes, { sync = true }) end
+      if not ok then return nil, problem end
+    end
+  end
+  return true
+end
+
+--- Reads a blob.
+---@async
+---@nodiscard
+---@param run_dir string
+---@param id string
+---@return string? bytes
+---@return agentbox.Err? err
+function M.read(run_dir, id)
+  local bytes, problem = fs.read(M.path(run_dir, id))
+  if bytes then return bytes end
+  return nil, err.wrap(problem, "blob " .. id)
+end
+
+return M

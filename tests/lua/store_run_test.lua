@@ -1,0 +1,153 @@
+--- The store as a runner uses it: what is done, closed groups, the cursor, events.
+local lu = require "luaunit"
+local async = require "agentbox.async"
+local fs = require "agentbox.sys.fs"
+local json = require "agentbox.json"
+local store = require "agentbox.store"
+local made = dofile((arg[0]:gsub("lua/[^/]*$", "support/rollouts.lua")))
+
+local M = {}
+local dir
+
+function M.setUp() dir = assert(fs.tmpdir "agentbox-store-run") end
+
+function M.tearDown() assert(fs.remove(dir, true)) end
+
+local function open(opts)
+  opts = opts or {}
+  opts.run_id = "run-1"
+  return store.open(dir, opts)
+end
+
+local function member(id, group, index, attempt, result)
+  local ro = made.sample({ id = id, attempt = attempt, group = group and { id = group, index = index, size = 2 } })
+  return ro:finish(result)
+end
+
+local INFRA = {
+  status = "failed", final_status = "error", stop = { reason = "sandbox_error", class = "sandbox" }, reward = { scored = false },
+}
+
+local function check_finished(found)
+  lu.assertEquals(found["g1/0"].attempts, 2)
+  lu.assertEquals({ found["g1/0"].id, found["g1/0"].attempt, found["g1/0"].scored, found["g1/0"].reward }, { "a", 1, true, 1.0 })
+  lu.assertEquals({ found["g1/1"].status, found["g1/1"].class, found["g1/1"].scored }, { "failed", "sandbox", false })
+  lu.assertNil(found["g1/1"].reward)
+  lu.assertEquals(found["solo"].stop, "final_answer")
+  local n = 0
+  for _ in pairs(found) do n = n + 1 end
+  lu.assertEquals(n, 3)
+end
+
+function M.test_what_is_finished()
+  do
+    local s <close> = assert(open())
+    lu.assertEquals(s:finished(), {})
+    assert(s:append(member("a", "g1", 0, 0, INFRA)))
+    assert(s:append(member("b", "g1", 1, 0, INFRA)))
+    assert(s:append(member("a", "g1", 0, 1)))
+    assert(s:append(member "solo"))
+    check_finished(s:finished())
+  end
+  local s <close> = assert(open { resume = true })
+  check_finished(s:finished())
+end
+
+function M.test_resume_is_met_or_refused()
+  local s, problem = open { resume = true }
+  lu.assertNil(s)
+  lu.assertEquals(problem.code, "notfound")
+  assert(open { resume = false, meta = { tasks = "t" } }):close()
+  s, problem = open { resume = false }
+  lu.assertNil(s)
+  lu.assertEquals(problem.code, "exists")
+  local again <close> = assert(open { resume = true, meta = { tasks = "other" } })
+  lu.assertEquals(again.run.tasks, "t")
+end
+
+local function seqs(s, after)
+  local out = {}
+  for group in s:groups(after) do out[#out + 1] = group.seq .. group.id end
+  return out
+end
+
+function M.test_groups_are_delivered_in_order_and_not_again()
+  do
+    local s <close> = assert(open())
+    lu.assertEquals({ s:cursor() }, { 0, 0 })
+    for n = 1, 3 do lu.assertEquals(s:group { id = "g" .. n, members = { "a", "b" }, scored = 2 }, n) end
+    lu.assertEquals(s:group { id = "g2", members = { "a", "b" } }, 2)
+    lu.assertEquals(seqs(s), { "1g1", "2g2", "3g3" })
+    assert(s:ack(2))
+    assert(s:ack(1))
+    lu.assertEquals(seqs(s), { "3g3" })
+    local ok, problem = s:ack(4)
+    lu.assertNil(ok)
+    lu.assertEquals(problem.code, "badarg")
+  end
+  local s <close> = assert(open { resume = true })
+  lu.assertEquals({ s:cursor() }, { 2, 3 })
+  lu.assertEquals(seqs(s), { "3g3" })
+  lu.assertEquals(seqs(s, 0), { "1g1", "2g2", "3g3" })
+  lu.assertEquals(s:group { id = "g3", members = { "a" } }, 3)
+  lu.assertEquals(s:group { id = "g4", members = { "a" } }, 4)
+  for group in s:groups(3) do lu.assertEquals(json.encode(group.members), '["a"]') end
+end
+
+function M.test_groups_that_close_at_once_have_each_their_number()
+  local s <close> = assert(open())
+  local ids, seen = {}, {}
+  for n = 1, 20 do ids[n] = "g" .. n end
+  async.each(ids, function(id) seen[assert(s:group { id = id, members = {} })] = id end, { limit = 20 })
+  lu.assertEquals(#seen, 20)
+  for group in s:groups(0) do lu.assertEquals(group.id, seen[group.seq]) end
+end
+
+function M.test_a_torn_group_is_cut()
+  do
+    local s <close> = assert(open())
+    assert(s:group { id = "g1", members = {} })
+    assert(s:group { id = "g2", members = {} })
+  end
+  local path = dir .. "/run-1/groups.jsonl"
+  local whole = assert(fs.read(path))
+  assert(fs.write(path, whole:sub(1, -10)))
+  local s <close> = assert(open())
+  lu.assertEquals(seqs(s, 0), { "1g1" })
+  lu.assertEquals(s:group { id = "g2", members = {} }, 2)
+end
+
+function M.test_a_damaged_line_counts_as_not_done()
+  do
+    local s <close> = assert(open())
+    assert(s:append(member "a"))
+    assert(s:append(member "b"))
+  end
+  local path = dir .. "/run-1/trajectories-00000.jsonl"
+  assert(fs.write(path, (assert(fs.read(path)):gsub("Fixed", "Mixed", 1))))
+  local s <close> = assert(open())
+  local found = s:finished()
+  lu.assertNil(found.a)
+  lu.assertNotNil(found.b)
+end
+
+function M.test_events_are_lines()
+  do
+    local s <close> = assert(open())
+    lu.assertNil(fs.stat(s.run_dir .. "/events.jsonl"))
+    assert(s:event("infrastructure", { id = "a", attempt = 0, class = "sandbox", bad = 0 / 0 }))
+    assert(s:append(member "a"))
+    assert(s:event "stop")
+  end
+  local lines = {}
+  for line in io.lines(dir .. "/run-1/events.jsonl") do lines[#lines + 1] = assert(json.decode(line)) end
+  lu.assertEquals({ lines[1].kind, lines[1].class, lines[2].kind, #lines }, { "infrastructure", "sandbox", "stop", 2 })
+  lu.assertEquals(math.type(lines[1].t), "float")
+  local s = assert(open())
+  s:close()
+  local ok, problem = s:event "late"
+  lu.assertNil(ok)
+  lu.assertEquals(problem.code, "badarg")
+end
+
+return M
