@@ -199,8 +199,8 @@ function Recorder:tool_run(run)
   entry.is_error = run.is_error == true
   entry.exit = run.exit
   entry.cut = run.cut
-  if run.error ~= nil then entry.error = plain.text(type(run.error) == "table" and run.error.msg or run.error) end
-  entry.traceback = plain.text(run.traceback)
+  if run.error ~= nil then entry.error = plain.reason(type(run.error) == "table" and run.error.msg or run.error) end
+  entry.traceback = plain.reason(run.traceback)
   if run.node then
     self._nodes[run.node + 1].r = index
   else

@@ -29,16 +29,18 @@ static const char *check_text(lua_State *L, int idx, const char *what)
  */
 static char **push_words(lua_State *L, int what, size_t *count)
 {
-    size_t n = 3;
+    size_t n = 4;
     if (lua_type(L, what) == LUA_TSTRING) {
         check_text(L, what, "command");
-        lua_createtable(L, 3, 0);
+        lua_createtable(L, 4, 0);
         lua_pushliteral(L, "/bin/sh");
         lua_rawseti(L, -2, 1);
         lua_pushliteral(L, "-c");
         lua_rawseti(L, -2, 2);
-        lua_pushvalue(L, what);
+        lua_pushliteral(L, "--"); /* a command may begin with a dash, and is no option */
         lua_rawseti(L, -2, 3);
+        lua_pushvalue(L, what);
+        lua_rawseti(L, -2, 4);
     } else {
         luaL_checktype(L, what, LUA_TTABLE);
         n = (size_t)lua_rawlen(L, what);

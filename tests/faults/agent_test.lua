@@ -3,32 +3,12 @@
 local async = require "agentbox.async"
 local json = require "agentbox.json"
 local lu = require "luaunit"
-local model = require "agentbox.model"
-local rollout = require "agentbox.rollout"
-local sandbox = require "agentbox.sandbox"
-local test = require "agentbox.test"
 local tool = require "agentbox.tool"
 
-local M = {}
+local live = dofile((arg[0]:match "^(.*/)" or "./") .. "../support/live.lua")
+local run, sh = live.run, live.sh
 
-local function sh(command, timeout_s)
-  return { tool_calls = { { name = "run_command", arguments = { command = command, timeout_s = timeout_s } } } }
-end
-
-local function run(turns, opts)
-  local all = {
-    task = { task_id = "t", description = "d", verifier = { command = "true" } },
-    model = type(turns) == "function" and model.fn(turns) or model.scripted(turns),
-  }
-  for key, value in pairs(opts or {}) do all[key] = value end
-  return assert(rollout.run(all))
-end
-
-function M.setUp()
-  local sb, problem = sandbox.create {}
-  if not sb then test.skip("no native sandbox here: " .. problem.msg) end
-  sb:close()
-end
+local M = { setUp = live.need_native }
 
 -- ---------------------------------------------------------------- sandboxes that are broken from inside
 

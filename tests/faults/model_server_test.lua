@@ -4,40 +4,21 @@ local async = require "agentbox.async"
 local json = require "agentbox.json"
 local lu = require "luaunit"
 local model = require "agentbox.model"
-local rollout = require "agentbox.rollout"
-local sandbox = require "agentbox.sandbox"
 local secret = require "agentbox.secret"
-local test = require "agentbox.test"
 local traj = require "agentbox.traj"
 
-local fakellm = dofile((arg[0]:match "^(.*/)" or "./") .. "../support/fakellm.lua")
+local support = (arg[0]:match "^(.*/)" or "./") .. "../support/"
+local fakellm = dofile(support .. "fakellm.lua")
+local live = dofile(support .. "live.lua")
+local run, sh = live.run, live.sh
 
-local M = {}
-
-local function sh(command)
-  return { tool_calls = { { name = "run_command", arguments = { command = command } } } }
-end
+local M = { setUp = live.need_native }
 
 local function open(script, opts)
   local fake = fakellm.script(script)
   local all = { model = "fake", base_url = fake.url, retry_base_s = 0.002, proxy = false }
   for key, value in pairs(opts or {}) do all[key] = value end
   return model.open(all), fake
-end
-
--- The verifier leaves no doubt whether it ran: it succeeds.
-local TASK = { task_id = "t", description = "d", verifier = { command = "true" } }
-
-local function run(m, opts)
-  local all = { task = TASK, model = m }
-  for key, value in pairs(opts or {}) do all[key] = value end
-  return assert(rollout.run(all))
-end
-
-function M.setUp()
-  local sb, problem = sandbox.create {}
-  if not sb then test.skip("no native sandbox here: " .. problem.msg) end
-  sb:close()
 end
 
 -- ---------------------------------------------------------------- the dialect

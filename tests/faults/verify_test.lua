@@ -3,10 +3,11 @@
 local lu = require "luaunit"
 local model = require "agentbox.model"
 local rollout = require "agentbox.rollout"
-local sandbox = require "agentbox.sandbox"
 local test = require "agentbox.test"
 
-local M = {}
+local live = dofile((arg[0]:match "^(.*/)" or "./") .. "../support/live.lua")
+
+local M = { setUp = live.need_native }
 
 local TESTS = [[
 import pytest
@@ -58,12 +59,6 @@ local function attack(files, command, fields)
   local t, tamper = run(turns, fields)
   lu.assertEquals({ t.final_status, t.reward, t.failure_class }, { "failed", 0.0, "policy" }, t.line.error)
   return tamper, t
-end
-
-function M.setUp()
-  local sb, problem = sandbox.create {}
-  if not sb then test.skip("no native sandbox here: " .. problem.msg) end
-  sb:close()
 end
 
 -- ---------------------------------------------------------------- honest work

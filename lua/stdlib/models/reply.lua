@@ -3,6 +3,7 @@
 --- What is needed is read, whatever else is there or missing is tolerated; the record keeps the raw text.
 local column = require "agentbox.sys.json".column
 local json = require "agentbox.json"
+local cut_bytes = require "agentbox.text".cut_bytes
 
 local M = {}
 
@@ -86,6 +87,9 @@ local function arguments_of(raw)
   return json.encode { _raw = raw }, why, raw, false
 end
 
+--- Both come back in every later request.
+local MAX_NAME_BYTES, MAX_ID_BYTES = 256, 512
+
 local function fresh_id(used, request, i)
   local n = #request.messages
   local id
@@ -101,11 +105,11 @@ local function one_call(raw, i, used, request)
   local fn = type(raw["function"]) == "table" and raw["function"] or raw.custom or {}
   local arguments, why, original, repaired = arguments_of(fn.arguments == nil and fn.input or fn.arguments)
   local id = raw.id
-  local renamed = type(id) ~= "string" or id == "" or used[id]
+  local renamed = type(id) ~= "string" or id == "" or #id > MAX_ID_BYTES or used[id]
   if renamed then id = fresh_id(used, request, i) end
   used[id] = true
   local call = json.object { id = id, type = "function" }
-  local name = type(fn.name) == "string" and fn.name ~= "" and fn.name or "unknown"
+  local name = type(fn.name) == "string" and fn.name ~= "" and cut_bytes(fn.name, MAX_NAME_BYTES) or "unknown"
   call["function"] = json.object { name = name, arguments = arguments }
   call.parse_error, call.raw_arguments = why, original
   return call, renamed, repaired

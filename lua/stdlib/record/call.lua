@@ -1,6 +1,7 @@
 --- One model call as the record holds it: what was sent, what came back, what it cost.
 local body = require "agentbox.record.body"
 local json = require "agentbox.json"
+local plain = require "agentbox.record.plain"
 local secret = require "agentbox.secret"
 local tokens = require "agentbox.record.tokens"
 
@@ -115,7 +116,7 @@ end
 
 local function failure_of(rec, err)
   return rec:_raw({
-    code = err.code, msg = tostring(err.msg or err), http_status = err.http_status, sys = err.sys, body = err.body,
+    code = err.code, msg = plain.reason(err.msg or err), http_status = err.http_status, sys = err.sys, body = err.body,
     tries = err.tries,
   }, "error")
 end

@@ -153,7 +153,7 @@ local function stop_of(stop)
   local out = {}
   out.reason = stop.reason
   out.class = stop.class or json.null
-  out.detail = plain.text(stop.detail) or json.null
+  out.detail = plain.reason(stop.detail) or json.null
   return out
 end
 
@@ -211,7 +211,7 @@ function M.build(rec, result)
   line.modules = rec:_raw(modules.list(rec._modules), "modules")
   line.logs = json.array(rec._logs)
   line.logs_dropped = rec._dropped > 0 and rec._dropped or nil
-  line.error = plain.text(result.error) or json.null
+  line.error = plain.reason(result.error) or json.null
   line.errors = errors_of(rec)
   line.use = use_of(rec, line)
   return line

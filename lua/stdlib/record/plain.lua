@@ -95,6 +95,17 @@ function M.text(value)
   return secret.redact((text.scrub(tostring(value))))
 end
 
+--- Code points kept of what went wrong: a raise, its traceback, a server's words may have any size.
+local MAX_REASON = 16384
+
+--- The same for the text of an error, cut.
+---@param value any
+---@return string?
+function M.reason(value)
+  if value == nil then return nil end
+  return (text.cut(M.text(value), MAX_REASON))
+end
+
 --- A copy of `value` that any JSON reader accepts: ordered, finite, valid UTF-8, no cycles.
 ---@param value any
 ---@param where string        # how the notes call it, as in "metadata"

@@ -22,6 +22,9 @@ local GRACE_S = 2
 
 local CLOSE_TIMEOUT_S = 10
 
+--- The same for what went wrong: a tool may raise a text of any size.
+local MAX_ERROR = 8000
+
 --- Code points of what a program said before it was late.
 local MAX_PARTIAL = 2000
 local DEFAULT_TIMEOUT_S, DEFAULT_CPU_S, DEFAULT_MEMORY_MB = 120, 10, 256
@@ -149,6 +152,7 @@ local function with_defaults(tool, args)
 end
 
 local function refuse(result, message)
+  message = text.cut(message, MAX_ERROR)
   result.text, result.is_error, result.malformed, result.error = "ERROR: " .. message, true, true, message
   return result
 end
@@ -199,6 +203,7 @@ local function message_of(problem)
 end
 
 local function tool_error(result, message)
+  message = text.cut(text.scrub(message), MAX_ERROR)
   result.text, result.is_error, result.error = ("ERROR: %s failed: %s"):format(result.name, message), true, message
 end
 
