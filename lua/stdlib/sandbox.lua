@@ -111,6 +111,8 @@ function M.create(spec)
   local workspace = spec.workspace or "/workspace"
   if workspace:sub(1, 1) ~= "/" or workspace == "/" then
     error("sandbox.create: workspace must be an absolute path below /", 2)
+  elseif files.is_kernels({ kind = spec.backend or "native" }, workspace) then
+    error("sandbox.create: workspace must not be in /proc or /dev", 2)
   end
   local backend, problem = backend_of(spec.backend or "native")
   if not backend then return nil, problem end

@@ -35,8 +35,10 @@ local function refused(path, code)
 end
 
 function M.test_e2_e3_proc_of_the_host_is_not_there()
-  refused("/proc/sys/kernel/core_pattern", "notfound")
-  refused("/proc/kmsg", "notfound")
+  refused("/proc/sys/kernel/core_pattern", "denied")
+  refused("/proc/kmsg", "denied")
+  sh "ln -s /proc /tmp/through"
+  refused("/tmp/through/kmsg", "notfound")
   local before = fs.read("/proc/sys/kernel/core_pattern", 256)
   sb:write("/proc/sys/kernel/core_pattern", "|/bin/false")
   lu.assertEquals(fs.read("/proc/sys/kernel/core_pattern", 256), before)

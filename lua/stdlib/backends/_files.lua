@@ -1,6 +1,7 @@
 --- The file methods of a sandbox handle: paths against the workspace, options checked, users by name.
 local err = require "agentbox.err"
 local schema = require "agentbox.schema"
+local clean = require "agentbox.path".clean
 local sys = require "agentbox.sys.sandbox"
 
 local M = {}
@@ -13,6 +14,24 @@ local READ_MAX = 64 << 20
 function M.path(sb, path)
   if type(path) ~= "string" or path == "" then error("a path must be a non-empty string", 3) end
   return path:sub(1, 1) == "/" and path or sb.workspace .. "/" .. path
+end
+
+---What commands see at /proc and /dev are file systems of the kernel, laid over folders that nobody sees: a file put there
+---from outside would be lost.
+---@param sb agentbox.Sandbox
+---@param path string     # absolute
+---@return boolean
+function M.is_kernels(sb, path)
+  if sb.kind ~= "native" or not (path:find("/proc", 1, true) or path:find("/dev", 1, true)) then return false end
+  local top = clean(path):match "^/([^/]*)"
+  return top == "proc" or top == "dev"
+end
+
+-- Where a file method looks.
+local function place(sb, path)
+  local absolute = M.path(sb, path)
+  if not M.is_kernels(sb, absolute) then return absolute end
+  return nil, err.new("denied", path .. ": /proc and /dev belong to the kernel; only commands in the sandbox see them")
 end
 
 local function lookup(sb, name)
@@ -101,8 +120,10 @@ function Files:read(path, opts)
   opts = schema.options(opts or {}, {
     max_bytes = { "integer", min = 1 }, truncate = { "boolean" }, user = { "string|integer" },
   }, "sandbox:read")
-  local absolute, max = M.path(self, path), opts.max_bytes or READ_MAX
-  local bytes, problem = self._raw:read(absolute, max, opts.truncate)
+  local max, absolute, problem = opts.max_bytes or READ_MAX, place(self, path)
+  if not absolute then return nil, problem end
+  local bytes
+  bytes, problem = self._raw:read(absolute, max, opts.truncate)
   if needs_help(self, problem) then return read_inside(self, absolute, max, opts.truncate, problem) end
   return bytes, problem
 end
@@ -125,7 +146,9 @@ function Files:write(path, bytes, opts)
   if not owner then return nil, problem end
   -- A file that is there keeps its owner unless another one is asked for by name.
   local asked = opts.owner ~= nil or opts.user ~= nil or self._user ~= nil
-  local absolute = M.path(self, path)
+  local absolute
+  absolute, problem = place(self, path)
+  if not absolute then return nil, problem end
   local gives = asked and (owner.uid or 0) > 0 and is_weak(self)
   local ok
   ok, problem = self._raw:write(absolute, bytes, {
@@ -158,8 +181,10 @@ end
 ---@return agentbox.Err? err
 function Files:stat(path, opts)
   opts = schema.options(opts or {}, { user = { "string|integer" }, follow = { "boolean" } }, "sandbox:stat")
-  if opts.follow == false then return self._raw:lstat(M.path(self, path)) end
-  return self._raw:stat(M.path(self, path))
+  local absolute, problem = place(self, path)
+  if not absolute then return nil, problem end
+  if opts.follow == false then return self._raw:lstat(absolute) end
+  return self._raw:stat(absolute)
 end
 
 ---The entries of a folder, or with `recursive` of everything below, whose names are then paths. Sorted; names are bytes.
@@ -173,7 +198,10 @@ function Files:list(path, opts)
     recursive = { "boolean" }, max_entries = { "integer", min = 1 }, user = { "string|integer" },
   }, "sandbox:list")
   local method = opts.recursive and self._raw.tree or self._raw.list
-  local entries, problem = method(self._raw, M.path(self, path or "."), opts.max_entries)
+  local absolute, problem = place(self, path or ".")
+  if not absolute then return nil, problem end
+  local entries
+  entries, problem = method(self._raw, absolute, opts.max_entries)
   if not entries then return nil, problem end
   for _, entry in ipairs(entries) do
     entry.name = entry.name or entry.path
@@ -191,17 +219,21 @@ end
 ---@return agentbox.Err? err
 function Files:remove(path, opts)
   opts = schema.options(opts or {}, { recursive = { "boolean" } }, "sandbox:remove")
-  return self._raw:remove(M.path(self, path), opts.recursive)
+  local absolute, problem = place(self, path)
+  if not absolute then return nil, problem end
+  return self._raw:remove(absolute, opts.recursive)
 end
 
 ---Makes a folder and those above it; one that is there is fine.
 ---@param path string
----@param opts? { mode?: integer, owner?: string|integer }
+---@param opts? { mode?: integer }
 ---@return true? ok
 ---@return agentbox.Err? err
 function Files:mkdir(path, opts)
   opts = schema.options(opts or {}, { mode = { "integer", min = 0, max = 4095 } }, "sandbox:mkdir")
-  return self._raw:mkdir(M.path(self, path), { mode = opts.mode })
+  local absolute, problem = place(self, path)
+  if not absolute then return nil, problem end
+  return self._raw:mkdir(absolute, { mode = opts.mode })
 end
 
 ---Renames within the sandbox; what is at the new name is replaced.
@@ -210,7 +242,12 @@ end
 ---@return true? ok
 ---@return agentbox.Err? err
 function Files:rename(from, to)
-  return self._raw:rename(M.path(self, from), M.path(self, to))
+  local old, new, problem
+  old, problem = place(self, from)
+  if not old then return nil, problem end
+  new, problem = place(self, to)
+  if not new then return nil, problem end
+  return self._raw:rename(old, new)
 end
 
 ---Copies the tree below a path to another sandbox, on a thread. Links stay links; owners and modes are kept; FIFOs,
@@ -223,7 +260,12 @@ end
 ---@return { files: integer, dirs: integer, links: integer, bytes: integer, skipped: integer }? counts
 ---@return agentbox.Err? err
 function Files:copy_tree(path, to, to_path, opts)
-  return self._raw:copy_tree(M.path(self, path), to._raw, M.path(to, to_path), opts)
+  local absolute, there, problem
+  absolute, problem = place(self, path)
+  if not absolute then return nil, problem end
+  there, problem = place(to, to_path)
+  if not there then return nil, problem end
+  return self._raw:copy_tree(absolute, to._raw, there, opts)
 end
 
 ---Copies a folder of the host into the sandbox.
@@ -234,7 +276,9 @@ end
 ---@return { files: integer, dirs: integer, links: integer, bytes: integer, skipped: integer }? counts
 ---@return agentbox.Err? err
 function Files:put(dir, path, opts)
-  return self._raw:put(M.path(self, path), dir, opts)
+  local absolute, problem = place(self, path)
+  if not absolute then return nil, problem end
+  return self._raw:put(absolute, dir, opts)
 end
 
 ---Copies a folder of the sandbox into one of the host, which must exist.
@@ -245,7 +289,9 @@ end
 ---@return { files: integer, dirs: integer, links: integer, bytes: integer, skipped: integer }? counts
 ---@return agentbox.Err? err
 function Files:get(path, dir, opts)
-  return self._raw:get(M.path(self, path), dir, opts)
+  local absolute, problem = place(self, path)
+  if not absolute then return nil, problem end
+  return self._raw:get(absolute, dir, opts)
 end
 
 ---Adds the file methods to a class.
