@@ -21,7 +21,8 @@ local BUILT_IN = { "agentbox", "jsonl", "canonical", "art", "openai" }
 ---@field options? table<string, string[]|"boolean"|"number">   # the first of a list is the default
 ---@field convert fun(t: agentbox.Traj, opts: table): any?, string[], string?
 ---@field group_key? fun(t: agentbox.Traj): string
----@field join? fun(key: string, docs: table[], exceptions: table[]): table
+---@field group_size? fun(t: agentbox.Traj): integer?
+---@field join? fun(key: string, docs: table[], exceptions: table[], opts: table, size?: integer): table?, string?
 ---@field exception? fun(t: agentbox.Traj, reason: string): table
 
 --- The built-in formats, in the order that help lists them.

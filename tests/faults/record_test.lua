@@ -107,4 +107,34 @@ function M.test_the_modules_of_a_lab_are_named()
   lu.assertStrMatches(found.hash, "sha256:" .. ("%x"):rep(64))
 end
 
+function M.test_b124_a_group_is_what_was_asked_for_and_nothing_lost_is_a_zero()
+  local store <close> = assert(ab.store.open(dir .. "/run", { run_id = "g" }))
+  local fails = ab.model.fn(function() return nil, ab.err.new("network", "connection refused") end)
+  local members = {
+    {}, { model = fails }, { max_steps = 0 }, {}, -- and one that is in flight when the engine is killed
+  }
+  local solve = { command "touch solved", "done" }
+  for i, opts in ipairs(members) do
+    opts.task = { task_id = "t", description = "d", verifier = { command = "test -f solved" } }
+    opts.id, opts.run_id, opts.group = "g-" .. i, "g", { id = "g1", index = i - 1, size = 5 }
+    opts.model = opts.model or ab.model.scripted(solve)
+    assert(store:append(assert(ab.rollout.run(opts))))
+  end
+  local out = dir .. "/groups.jsonl"
+  local result = assert(ab.export.convert { input = store.run_dir, format = "art", out = out })
+  lu.assertEquals({ result.written, #result.skipped }, { 2, 2 })
+  local group = ab.json.decode(assert(ab.fs.read(out)))
+  lu.assertEquals({ #group.trajectories, group.trajectories[1].reward, group.trajectories[2].reward }, { 2, 1.0, 1.0 })
+  local types = {}
+  for i, exception in ipairs(group.exceptions) do types[i] = exception.type end
+  lu.assertEquals(types, { "agentbox.model_server.model_error", "agentbox.policy.max_turns", "agentbox.lost" })
+  lu.assertStrContains(group.exceptions[2].message, "nothing in it is trainable")
+  lu.assertStrContains(group.exceptions[3].message, "1 of the 5 rollouts")
+  local ok, problem = ab.export.convert { input = store.run_dir, format = "art", out = dir .. "/x.jsonl", options = { min_group = 3 } }
+  lu.assertNil(ok)
+  lu.assertStrContains(problem.msg, "group g1 has 2 trajectories, fewer than min_group=3: agentbox.model_server.model_error")
+  lu.assertFalse(ab.fs.exists(dir .. "/x.jsonl"))
+  assert(ab.export.convert { input = store.run_dir, format = "art", out = dir .. "/x.jsonl", options = { min_group = 2 } })
+end
+
 return M

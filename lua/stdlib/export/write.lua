@@ -44,7 +44,7 @@ local function group_of(job, t)
   local key = job.format.group_key(t)
   local group = job.groups[key]
   if not group then
-    group = { key = key, docs = {}, exceptions = {} }
+    group = { key = key, docs = {}, exceptions = {}, size = job.format.group_size and job.format.group_size(t) }
     job.groups[key], job.groups[#job.groups + 1] = group, group
   end
   return group
@@ -125,7 +125,11 @@ local function write_lines(job, inputs, file)
     if doc and not job.grouped then put(doc) end
   end)
   if not ok then return nil, problem end
-  for _, group in ipairs(job.groups) do put(job.format.join(group.key, group.docs, group.exceptions)) end
+  for _, group in ipairs(job.groups) do
+    local doc, why = job.format.join(group.key, group.docs, group.exceptions, job.options, group.size)
+    if not doc then return nil, err.new("badarg", why) end
+    put(doc)
+  end
   return not job.failed, job.failed
 end
 

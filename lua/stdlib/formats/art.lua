@@ -20,7 +20,7 @@ local M = {
   never = {
     "times, exit codes and errors of tools", "the verifier's report beyond its capped output", "calls of judges",
   },
-  options = { form = { "messages", "exchanges" }, tokens = { "any", "require" } },
+  options = { form = { "messages", "exchanges" }, tokens = { "any", "require" }, min_group = "number" },
 }
 
 local function scalar(value)
@@ -167,6 +167,7 @@ end
 
 local function unfit(t, opts)
   if not t.scored then return "unscored, and ART would read it as reward 0" end
+  if not t:calls { trainable = true }() then return "masked: nothing in it is trainable" end
   if opts.tokens ~= "require" then return nil end
   for _, call in ipairs(t.line.calls) do
     if call.trainable and not tokens.is_rl_grade(call) then
@@ -223,12 +224,42 @@ function M.group_key(t)
   return group and group.id or t.task_id
 end
 
---- An `art.TrajectoryGroup`.
+--- How many rollouts the trajectory's group was planned to have.
+---@param t agentbox.Traj
+---@return integer?
+function M.group_size(t)
+  local group = choice.plain(t.line.group)
+  return group and math.tointeger(group.size)
+end
+
+local function lost(key, n, size)
+  local out = json.object {}
+  out.type = "agentbox.lost"
+  out.message = ("%d of the %d rollouts of group %s left no record"):format(n, size, key)
+  out.traceback = ""
+  return out
+end
+
+local function too_few(key, docs, exceptions, least)
+  local reasons = {}
+  for i, exception in ipairs(exceptions) do reasons[i] = ("%s (%s)"):format(exception.type, exception.message) end
+  return ("group %s has %d trajectories, fewer than min_group=%d: %s"):format(key, #docs, least,
+    #reasons > 0 and table.concat(reasons, "; ") or "no more were recorded")
+end
+
+--- An `art.TrajectoryGroup`: as many trajectories and exceptions as rollouts were planned. Nil and why, when fewer than
+--- `min_group` can be trained on: what is left of a group has another mean than the group.
 ---@param key string
 ---@param docs table[]
 ---@param exceptions table[]
----@return table
-function M.join(key, docs, exceptions)
+---@param opts { min_group?: number }
+---@param size? integer     # of the planned group
+---@return table?
+---@return string? problem
+function M.join(key, docs, exceptions, opts, size)
+  local missing = (size or 0) - #docs - #exceptions
+  if missing > 0 then exceptions[#exceptions + 1] = lost(key, missing, size) end
+  if opts.min_group and #docs < opts.min_group then return nil, too_few(key, docs, exceptions, opts.min_group) end
   local out = json.object {}
   out.trajectories = json.array(docs)
   out.exceptions = json.array(exceptions)
