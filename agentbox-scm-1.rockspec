@@ -22,6 +22,7 @@ external_dependencies = {
   SIMDJSON = { header = "simdjson.h" },
   OPENSSL = { header = "openssl/evp.h" },
   SECCOMP = { header = "seccomp.h" },
+  SQLITE = { header = "sqlite3.h" },
 }
 build = {
   type = "cmake",

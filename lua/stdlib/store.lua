@@ -108,8 +108,9 @@ local function open_parts(self, opts)
   if self.run then self._segments, problem = open_segments(self) end
   if self._segments then self._groups, problem = groups.open(self.run_dir) end
   if self._groups then self._events, problem = events.open(self.run_dir) end
-  if self._events then self._rows, problem = rows.open(self.run_dir) end
-  return self._rows ~= nil, problem
+  if not self._events then return nil, problem end
+  self._rows = rows.open(self.run_dir, true)
+  return true
 end
 
 ---@class agentbox.StoreOpts

@@ -18,6 +18,7 @@
     X(time)              \
     X(json)              \
     X(re)                \
+    X(sqlite)            \
     X(sse)               \
     X(yaml)              \
     X(utf8x)             \

@@ -3,6 +3,7 @@ local lu = require "luaunit"
 local async = require "agentbox.async"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
+local sqlite = require "agentbox.sys.sqlite"
 local store = require "agentbox.store"
 local made = dofile((arg[0]:gsub("lua/[^/]*$", "support/rollouts.lua")))
 
@@ -23,6 +24,8 @@ local function member(id, group, index, attempt, result)
   local ro = made.sample({ id = id, attempt = attempt, group = group and { id = group, index = index, size = 2 } })
   return ro:finish(result)
 end
+
+local function segment(n) return ("%s/run-1/trajectories-%05d.jsonl"):format(dir, n) end
 
 local INFRA = {
   status = "failed", final_status = "error", stop = { reason = "sandbox_error", class = "sandbox" }, reward = { scored = false },
@@ -123,12 +126,91 @@ function M.test_a_damaged_line_counts_as_not_done()
     assert(s:append(member "a"))
     assert(s:append(member "b"))
   end
-  local path = dir .. "/run-1/trajectories-00000.jsonl"
-  assert(fs.write(path, (assert(fs.read(path)):gsub("Fixed", "Mixed", 1))))
+  assert(fs.write(segment(0), (assert(fs.read(segment(0))):gsub("Fixed", "Mixed", 1))))
+  assert(fs.remove(dir .. "/run-1/run.db"))
   local s <close> = assert(open())
   local found = s:finished()
   lu.assertNil(found.a)
   lu.assertNotNil(found.b)
+end
+
+local function write(ids)
+  local s <close> = assert(open())
+  for _, id in ipairs(ids) do assert(s:append(member(id))) end
+end
+
+local function finished()
+  local s <close> = assert(open())
+  local ids = {}
+  for _, slot in pairs(s:finished()) do ids[#ids + 1] = ("%s@%d"):format(slot.id, slot.offset) end
+  table.sort(ids)
+  return table.concat(ids, " ")
+end
+
+local function indexed()
+  local db <close> = assert(sqlite.open(dir .. "/run-1/run.db"))
+  return assert(db:query "SELECT count(*), sum(bytes) FROM rollout")[1]
+end
+
+-- Whatever becomes of the index, what is known of the run is what its segments hold.
+function M.test_the_index_follows_the_segments()
+  write { "a", "b", "c" }
+  local whole = assert(fs.read(segment(0)))
+  lu.assertEquals(indexed(), { 3, #whole })
+  local expected = finished()
+  local second = whole:find("\n", 1, true)
+  local db_path = dir .. "/run-1/run.db"
+  local stale = assert(fs.read(db_path))
+  local cases = {
+    deleted = function() assert(fs.remove(db_path)) end,
+    ["not a database"] = function() assert(fs.write(db_path, ("x"):rep(5000))) end,
+    ["of another version"] = function()
+      local db <close> = assert(sqlite.open(db_path, { write = true }))
+      assert(db:exec "PRAGMA user_version = 99")
+    end,
+    ["a row missing in the middle"] = function()
+      local db <close> = assert(sqlite.open(db_path, { write = true }))
+      assert(db:exec(("DELETE FROM rollout WHERE offset = %d"):format(second)))
+    end,
+    ["the last row missing"] = function()
+      local db <close> = assert(sqlite.open(db_path, { write = true }))
+      assert(db:exec "DELETE FROM rollout WHERE id = 'c'")
+    end,
+  }
+  for name, damage in pairs(cases) do
+    damage()
+    lu.assertEquals(finished(), expected, name)
+    lu.assertEquals(indexed(), { 3, #whole }, name)
+  end
+  assert(fs.write(segment(0), whole:sub(1, second)))
+  lu.assertEquals(finished(), "a@0")
+  assert(fs.write(segment(0), whole))
+  assert(fs.write(db_path, stale))
+  lu.assertEquals(finished(), expected)
+end
+
+function M.test_rows_are_found_by_id()
+  local rows = require "agentbox.store.rows"
+  write { "run-1-1", "run-1-10", "run-2", "%x" }
+  local function find(prefix)
+    local r, ids = rows.open(dir .. "/run-1"), {}
+    for i, row in ipairs(r:find(prefix)) do ids[i] = row.id end
+    r:close()
+    return table.concat(ids, " ")
+  end
+  for _ = 1, 2 do
+    lu.assertEquals(find "run-1-1", "run-1-1 run-1-10")
+    lu.assertEquals(find "run-2", "run-2")
+    lu.assertEquals(find "%", "%x")
+    lu.assertEquals(find "nobody", "")
+    if fs.stat(dir .. "/run-1/run.db") then assert(fs.remove(dir .. "/run-1/run.db")) end
+  end
+end
+
+function M.test_a_run_of_one_has_no_index()
+  write { "a" }
+  lu.assertNil(fs.stat(dir .. "/run-1/run.db"))
+  lu.assertEquals(finished(), "a@0")
 end
 
 function M.test_events_are_lines()
