@@ -3,6 +3,7 @@
 local async = require "agentbox.async"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
+local limits = require "agentbox.limits"
 local time = require "agentbox.time"
 
 local M = {}
@@ -168,6 +169,7 @@ end
 ---@param calls table[]
 ---@return agentbox.ToolResult[]
 function Ctx:run_tools(calls)
+  local pass <close> = limits.enter "commands" -- luacheck: ignore
   local limit = self.budget:step_s()
   local began = time.monotonic()
   self.call_deadline = began + limit

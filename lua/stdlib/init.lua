@@ -27,6 +27,7 @@ local loader = require "agentbox.loader"
 ---@field rand agentbox.rand
 ---@field re agentbox.re
 ---@field rollout agentbox.rollout
+---@field runner agentbox.runner
 ---@field sandbox agentbox.sandbox
 ---@field schema agentbox.schema
 ---@field secret agentbox.secret
@@ -44,7 +45,7 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config err export fs hash http json log model outcome path prompt rand re rollout sandbox schema
+  agent async cli config err export fs hash http json log model outcome path prompt rand re rollout runner sandbox schema
   secret store task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name

@@ -9,6 +9,7 @@ local agent = require "agentbox.agent"
 local artifacts = require "agentbox.rollout.artifacts"
 local budget = require "agentbox.budget"
 local err = require "agentbox.err"
+local limits = require "agentbox.limits"
 local outcome = require "agentbox.outcome"
 local performance = require "agentbox.rollout.performance"
 local plans = require "agentbox.rollout.plan"
@@ -48,6 +49,7 @@ local M = {}
 ---@field ctx? agentbox.Ctx          # once the sandbox is there
 ---@field stop? agentbox.Stop        # once the agent has ended, or something failed
 ---@field traj? agentbox.Traj        # at the end
+---@field ending? { reason: string, detail: string }   # what an abort says, when somebody said why
 local Rollout = {}
 Rollout.__index = Rollout
 
@@ -121,6 +123,8 @@ local function stop_of_verify(problem)
 end
 
 function Rollout:_verify()
+  local judging <close> = limits.enter "judges" -- luacheck: ignore
+  local commands <close> = limits.enter "commands" -- luacheck: ignore
   local plan, began = self.plan, time.monotonic()
   local problem
   self.verdict, problem, self.tamper = verify.run {
@@ -211,7 +215,8 @@ end
 ---@return agentbox.Traj
 function Rollout:abort(reason)
   if self.traj then return self.traj end
-  self.stop = outcome.stop(reason or "user_cancel", "stopped from outside")
+  local ending = self.ending or {}
+  self.stop = outcome.stop(reason or ending.reason or "user_cancel", ending.detail or "stopped from outside")
   return self:_conclude()
 end
 

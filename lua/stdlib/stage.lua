@@ -6,6 +6,7 @@
 --- Setup runs once; everything later starts from the same bytes, before any agent had its hands on them. Without setup
 --- commands writing the files again is quicker than freezing; a backend that cannot freeze seeds each sandbox anew.
 local err = require "agentbox.err"
+local limits = require "agentbox.limits"
 local sandbox = require "agentbox.sandbox"
 local seed = require "agentbox.seed"
 local time = require "agentbox.time"
@@ -26,6 +27,7 @@ local function create(self, layer)
   local spec = {}
   for key, value in pairs(self.spec) do spec[key] = value end
   spec.layers = layer and { layer } or nil
+  local pass <close> = limits.enter "creating" -- luacheck: ignore
   local sb, problem = sandbox.create(spec)
   if not sb then return nil, err.wrap(problem, "creating the sandbox") end
   return sb
@@ -37,6 +39,7 @@ local function seeded(self)
   if not sb then return nil, problem end
   self.boot_s = self.boot_s + time.monotonic() - began
   began = time.monotonic()
+  local pass <close> = limits.enter "commands" -- luacheck: ignore
   local ok
   ok, problem = seed.run(sb, self.task, { workspace = self.workspace, workdir = self.workdir, owner = self.user })
   self.seed_s = self.seed_s + time.monotonic() - began

@@ -11,6 +11,7 @@ local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local parse = require "agentbox.record.parse"
+local rows = require "agentbox.store.rows"
 local traj = require "agentbox.traj"
 
 local M = {}
@@ -210,6 +211,24 @@ function M.one(path)
   if n == 0 then return nil, err.new("notfound", path .. ": no such trajectory") end
   if n > 1 then return nil, err.new("exists", ("%s holds %d trajectories; name one: %s#ID"):format(path, n, path)) end
   return found
+end
+
+--- The trajectory whose line begins at a place that the store named when it was written.
+---@async
+---@nodiscard
+---@param run_dir string
+---@param segment integer
+---@param offset integer
+---@return agentbox.Traj?
+---@return agentbox.Err? err
+function M.at(run_dir, segment, offset)
+  local path = rows.segment_path(run_dir, segment)
+  local file <close>, msg = io.open(path, "rb")
+  if not file then return nil, err.new("io", msg) end
+  file:seek("set", offset)
+  local text = file:read "L"
+  if not text or text:sub(-1) ~= "\n" then return damaged(path, nil, ("no line at byte %d"):format(offset)) end
+  return from_line(text:sub(1, -2), ("%s@%d"):format(path, offset))
 end
 
 return M

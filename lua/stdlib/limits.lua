@@ -1,0 +1,53 @@
+--- limits.lua: how much of each thing may go on at once in a run: sandboxes being created, commands, judgements.
+---
+--- The limits belong to the fiber that set them and to all that it starts, so that two runs in one engine do not share
+--- theirs, and a rollout outside of a run has none.
+local fiber = require "agentbox.sys.fiber"
+local gate = require "agentbox.async.gate"
+
+local M = {}
+
+--- What can be limited: sandboxes being created; turns of tool calls, setups and verifiers' commands; judgements.
+M.NAMES = { "creating", "commands", "judges" }
+
+---@class agentbox.Limits: table<string, agentbox.Gate>
+local Limits = {}
+Limits.__index = Limits
+
+local open = setmetatable({}, { __close = function() end }) -- where nothing is limited
+
+--- New limits; what has no number is counted only.
+---@param max table<string, number>
+---@return agentbox.Limits
+function M.new(max)
+  local self = setmetatable({}, Limits)
+  for _, name in ipairs(M.NAMES) do self[name] = gate.new(max[name]) end
+  return self
+end
+
+--- Makes them the limits of this fiber and of those it starts from now on.
+function Limits:use()
+  fiber.current():locals().limits = self
+end
+
+--- The most that were inside at once, and the limits.
+---@return table<string, { peak: integer, max?: number }>
+function Limits:peaks()
+  local out = {}
+  for _, name in ipairs(M.NAMES) do
+    local one = self[name]
+    out[name] = { peak = one.peak, max = one.max < math.huge and one.max or nil }
+  end
+  return out
+end
+
+--- Waits for room under the running fiber's limit: `local pass <close> = limits.enter "commands"`.
+---@async
+---@param name "creating"|"commands"|"judges"
+---@return table pass
+function M.enter(name)
+  local mine = fiber.current():locals().limits
+  return mine and mine[name]:enter() or open
+end
+
+return M

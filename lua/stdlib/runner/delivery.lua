@@ -1,0 +1,173 @@
+--- How closed groups reach whoever trains on them: in the order in which they were closed, once, and again only if they
+--- were not acknowledged before the run died.
+local groups = require "agentbox.runner.group"
+local read = require "agentbox.store.read"
+
+local M = { methods = {} }
+
+---@class agentbox.RunGroup
+---@field seq integer          # its number in the run
+---@field id string
+---@field task_id string
+---@field size integer         # members that were wanted
+---@field members string[]     # ids of the scored ones
+---@field rewards number[]
+---@field outcomes any[]       # what the verifier said, before any penalty
+---@field partial boolean
+---@field zero_signal boolean  # all outcomes are the same
+---@field waste table          # what surplus members cost
+local RunGroup = {}
+RunGroup.__index = RunGroup
+
+--- Its trajectories, read from the record.
+---@async
+---@return agentbox.Traj[]? trajectories
+---@return agentbox.Err? err
+function RunGroup:trajectories()
+  local list = {}
+  for i, id in ipairs(self.members) do
+    local place, problem = self.places and self.places[i], nil
+    if place then
+      list[i], problem = read.at(self._run.run_dir, place.segment, place.offset)
+    else
+      list[i] = self._run.store:load(id)
+    end
+    if not list[i] then return nil, problem end
+  end
+  return list
+end
+
+local Run = M.methods
+
+-- What an earlier process of this run left: finished members by slot, groups that were closed.
+function Run:_recall()
+  self.before, self.closed_before, self.acknowledged = {}, {}, {}
+  self.cursor = self.store:cursor()
+  self.delivered = self.cursor
+  self.closed, self.taken = select(2, self.store:cursor()), 0
+  if not self.opts.resume then return end
+  self.before = self.store:finished()
+  for facts in self.store:groups(0) do
+    self.closed_before[facts.id] = true
+    self.tally:group(facts)
+    if facts.dropped then self.acknowledged[facts.seq] = true end
+  end
+end
+
+-- Groups that are closed and neither acknowledged nor dropped.
+function Run:_unacknowledged()
+  local n = self.closed - self.cursor
+  for seq in pairs(self.acknowledged) do
+    if seq > self.cursor then n = n - 1 end
+  end
+  return n
+end
+
+local function remove(list, value)
+  for i, one in ipairs(list) do
+    if one == value then return table.remove(list, i) end
+  end
+end
+
+-- Members without a place in the group are stopped; they are the price of not waiting.
+local function stop_rest(self, group, why)
+  self.closing[group] = group:live() or nil
+  for _, one in ipairs(group:unfinished()) do
+    self:_end_member(one, why and "late" or "surplus", why or "the group has enough members")
+  end
+end
+
+--- Closes a group: records it and lets the consumer know.
+---@async
+---@param group agentbox.Group_
+---@param why? string
+function Run:_close_group(group, why)
+  if group.closed then return end
+  local facts, list = group:close(why)
+  remove(self.open, group)
+  stop_rest(self, group, why)
+  if self.opts.grouping then
+    facts.places = {}
+    for i, one in ipairs(list) do
+      local result = one.result
+      facts.places[i] = { segment = result.segment, offset = result.offset }
+    end
+    if not list[1] or not list[1].result.segment then facts.places = nil end
+    local seq, problem = self.store:group(facts)
+    if not seq then return self:_fail(problem) end
+    facts.seq, self.closed = seq, math.max(self.closed, seq)
+    self.tally:group(facts)
+    if facts.dropped then self:_acknowledge(seq) end
+    self:_event("group", {
+      seq = seq, id = facts.id, task_id = facts.task_id, scored = #facts.members, size = facts.size, partial = facts.partial,
+      dropped = facts.dropped, zero_signal = facts.zero_signal, why = why, evicted = facts.evicted,
+    })
+  end
+  group.task = nil
+  self:_poke()
+end
+
+--- Moves the cursor over all groups without a gap.
+function Run:_acknowledge(seq)
+  self.acknowledged[seq] = true
+  local to = self.cursor
+  while self.acknowledged[to + 1] do
+    to = to + 1
+    self.acknowledged[to] = nil
+  end
+  if to == self.cursor then return true end
+  local ok, problem = self.store:ack(to)
+  if ok then self.cursor = to end
+  return ok, problem
+end
+
+--- Says that a group has been used: no resumed run delivers it again, and its place in `max_lead` is free.
+---@async
+---@param group agentbox.RunGroup
+---@return boolean? ok
+---@return agentbox.Err? err
+function Run:ack(group)
+  local ok, problem = self:_acknowledge(group.seq)
+  self:_poke()
+  return ok, problem
+end
+
+local function next_group(self)
+  self.reading = self.reading or self.store:groups(self.delivered)
+  for facts in self.reading do
+    self.delivered = facts.seq
+    if not facts.dropped then
+      facts._run = self
+      return setmetatable(facts, RunGroup)
+    end
+  end
+  self.reading = nil -- at the end for now
+end
+
+--- The groups of the run as they are closed: `for group in run:groups() do`. Leaving the loop stops the run and waits.
+---
+--- Raises what broke the run, when something did.
+---@async
+---@return fun(): agentbox.RunGroup?
+---@return nil
+---@return nil
+---@return agentbox.Run
+function Run:groups()
+  if not self.opts.grouping then error("run:groups: the run has no groups: give group_size or n", 2) end
+  local function step()
+    while true do
+      local group = next_group(self)
+      if group then return group end
+      if self.state == "over" then
+        if self.failure then error(self.failure, 0) end
+        return nil
+      end
+      self:_await()
+    end
+  end
+  return step, nil, nil, self
+end
+
+M.slot = groups.slot
+
+return M
