@@ -32,10 +32,11 @@ local may_include = {
   lua = { base = true, rt = true, sandbox = true, lua = true },
   cli = { base = true, lua = true, cli = true },
 }
--- Single headers beyond that: what the static program shares, and the zygote, which is started before everything else.
+-- Single headers beyond that: what the static program shares, the zygote, which is started before everything else, and
+-- the program that unpacks archives, which this one is instead.
 local also = {
   init = { ["base/ab.h"] = true, ["base/wire.h"] = true },
-  cli = { ["sandbox/zygote.h"] = true },
+  cli = { ["sandbox/zygote.h"] = true, ["rt/unpack.h"] = true },
 }
 -- A library's headers → the files that may include them.
 local libraries = {

@@ -3,10 +3,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "lua/state.h"
+#include "rt/unpack.h"
 #include "sandbox/zygote.h"
 
 /* A thousand rollouts hold thousands of descriptors; the soft limit is often 1024. */
@@ -38,6 +40,8 @@ int main(int argc, char **argv)
     struct ab_err err;
     if (!fill_standard_descriptors())
         return 70;
+    if (argc > 1 && strcmp(argv[1], AB_UNPACK_WORD) == 0)
+        return ab_unpack_main(argc - 1, argv + 1);
     /* Files are synced on the pool: more of them at once than libuv's four. */
     setenv("UV_THREADPOOL_SIZE", "8", 0);
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value */

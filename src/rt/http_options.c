@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -168,6 +169,22 @@ static void set_route(struct ab_http_transfer *t, const struct ab_http_spec *spe
 }
 
 /* Curl says only "could not connect" when no descriptor is left. */
+/* A model may think for longer than any silence that could be called an error, so a
+ * path that went away without a word has to be noticed below: within half a minute. */
+static void watch_peer(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},          {IPPROTO_TCP, TCP_KEEPIDLE, 10},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 5},        {IPPROTO_TCP, TCP_KEEPCNT, 4},
+        {IPPROTO_TCP, TCP_USER_TIMEOUT, 30000},
+    };
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) /* a hint, no more */
+        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                         sizeof(int));
+}
+
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose,
                                     struct curl_sockaddr *a)
 {
@@ -178,6 +195,8 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose,
         t->open_errno = errno;
         return CURL_SOCKET_BAD;
     }
+    if (a->family != AF_UNIX)
+        watch_peer(fd);
     return fd;
 }
 
@@ -189,9 +208,6 @@ static void set_connection(struct ab_http_transfer *t, const struct ab_http_spec
     lib->easy_setopt(t->easy, CURLOPT_BUFFERSIZE, READ_BUFFER_BYTES);
     lib->easy_setopt(t->easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
     lib->easy_setopt(t->easy, CURLOPT_FORBID_REUSE, spec->once ? 1L : 0L);
-    lib->easy_setopt(t->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    lib->easy_setopt(t->easy, CURLOPT_TCP_KEEPIDLE, 30L);
-    lib->easy_setopt(t->easy, CURLOPT_TCP_KEEPINTVL, 15L);
     lib->easy_setopt(t->easy, CURLOPT_ACCEPT_ENCODING,
                      ""); /* decode what comes all the same */
     lib->easy_setopt(t->easy, CURLOPT_USERAGENT, "agentbox/" AB_VERSION);
