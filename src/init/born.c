@@ -48,7 +48,8 @@ static int say_born(struct zygote *z, const struct box *b, pid_t pid, int pidfd)
         .facts = z->facts,
     };
     int fds[5] = {pidfd, b->files, b->upper, b->net, z->self_userns};
-    int nfds = b->net < 0 ? 3 : z->self_userns < 0 ? 4 : 5;
+    bool wired = b->spec.flags & AB_WIRE_NET_FULL;
+    int nfds = !wired ? 3 : z->self_userns < 0 ? 4 : 5;
     long n = ab_wire_put_born(buf, sizeof buf, &m);
     int rc = ab_wire_send(b->sock, buf, (size_t)n, fds, nfds, MSG_DONTWAIT);
     if (rc < 0) {
@@ -86,7 +87,7 @@ static pid_t clone_child(struct zygote *z, struct box *b, int *pidfd)
 static int start_child(struct zygote *z, struct box *b, int *pidfd)
 {
     ab_at("prepare a network namespace");
-    b->net = ab_host_take_net(z);
+    b->net = ab_net_take(z);
     if (b->net < 0 || setns(b->net, CLONE_NEWNET) < 0)
         return -1;
     ab_at("clone the sandbox");
@@ -97,8 +98,6 @@ static int start_child(struct zygote *z, struct box *b, int *pidfd)
     errno = saved;
     if (pid < 0)
         return -1;
-    if (!(b->spec.flags & AB_WIRE_NET_FULL))
-        sys_close(&b->net);
     if (ab_host_map_ids(z, pid, b->slot) < 0)
         return -1;
     /* Pid 1 must get its turn among hundreds of busy processes with which it shares a

@@ -1,16 +1,12 @@
-/* host.c - what is prepared once: rights, mount namespaces, uid ranges, the pool of
- * networks. */
+/* host.c - what is prepared once: rights, mount namespaces, uid ranges. */
 #include <grp.h>
 #include <linux/capability.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -283,48 +279,6 @@ static int make_images(struct zygote *z)
     return 0;
 }
 
-static int loopback_up(void)
-{
-    struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    int rc = s < 0 ? -1 : ioctl(s, SIOCSIFFLAGS, &ifr);
-    if (s >= 0)
-        close(s);
-    return rc;
-}
-
-static int new_net(struct zygote *z)
-{
-    (void)z;
-    if (ab_at("make a network namespace") && unshare(CLONE_NEWNET) < 0)
-        return -1;
-    if (ab_at("bring the loopback up") && loopback_up() < 0)
-        return -1;
-    return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-}
-
-int ab_host_take_net(struct zygote *z)
-{
-    if (z->nets > 0)
-        return z->net[--z->nets];
-    int net = new_net(z);
-    if (setns(z->own_net, CLONE_NEWNET) < 0)
-        sys_close(&net);
-    return net;
-}
-
-bool ab_host_refill_net(struct zygote *z)
-{
-    if (z->nets == AB_NET_POOL)
-        return false;
-    int net = new_net(z);
-    setns(z->own_net, CLONE_NEWNET);
-    if (net < 0)
-        return false;
-    z->net[z->nets++] = net;
-    return z->nets < AB_NET_POOL;
-}
-
 int ab_host_prepare(struct zygote *z)
 {
     if (z->ready)
@@ -344,8 +298,7 @@ int ab_host_prepare(struct zygote *z)
         return -1;
     if (enter_lean_ns(z) < 0 || make_dev(z) < 0)
         return -1;
-    z->own_net = new_net(z);
-    if (z->own_net < 0)
+    if (ab_net_rest(z) < 0)
         return -1;
     z->ready = true;
     return 0;

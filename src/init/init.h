@@ -13,6 +13,7 @@
  *     main.c      socket to the engine, event loop, death of the engine
  *     host.c      once: user namespace, private mounts, uid ranges, network pool
  *     ranges.c    once: several users for an ordinary user
+ *     net.c       networks: made, kept ready, used again
  *     skeleton.c  once: the generated root file system of image "host"
  *     tree.c      per sandbox: quota, overlays, the tree for the child and the one for
  * the engine tree_old.c  the same before Linux 6.15, in the namespace of store.c, with
@@ -34,7 +35,8 @@
 #define AB_SLOTS     4096
 #define AB_UID_BASE  0x70000000u /* above what systemd hands out to containers */
 #define AB_UID_RANGE 65536u
-#define AB_NET_POOL  6
+#define AB_NET_POOL  6  /* made ahead, when there is nothing else to do */
+#define AB_NET_KEPT  32 /* and used ones that are like new */
 
 /* Names the step being done; true, so that it can stand before a condition. */
 extern const char *ab_step;
@@ -68,7 +70,7 @@ struct zygote {
     int self_userns; /* ours, for who wires the network of an ordinary user; or -1 */
     int skel, dev;   /* unmapped trees */
     int own_net;     /* where we rest; the host's network is left at set-up */
-    int net[AB_NET_POOL], nets;
+    int net[AB_NET_KEPT], nets;
     int go; /* eventfd: uid maps are written */
     int parents[AB_WIRE_CGROUPS + 1], nparents;
     char ident[96];
@@ -95,9 +97,13 @@ int ab_host_prepare(struct zygote *z);
 struct slot *ab_host_slot(struct zygote *z, uint32_t wanted);
 int ab_host_map_ids(struct zygote *z, pid_t pid, const struct slot *s);
 uint32_t ab_host_uid(const struct zygote *z, const struct slot *s, uint32_t inside);
-int ab_host_take_net(struct zygote *z);
-bool ab_host_refill_net(
-    struct zygote *z); /* true when it made one and another is wanted */
+
+/* net.c. Network namespaces: where a sandbox has nothing but its own loopback. */
+int ab_net_rest(struct zygote *z); /* leaves the host's network; once */
+int ab_net_take(struct zygote *z); /* gives */
+void ab_net_give(struct zygote *z,
+                 int net);            /* takes one whose sandbox is gone; -1 is nothing */
+bool ab_net_refill(struct zygote *z); /* true when it made one and another is wanted */
 int ab_host_open_image(struct zygote *z, const char *path);
 int ab_host_mapped_clone(int tree, int userns);
 int ab_host_idmap(int tree, int userns);

@@ -25,6 +25,7 @@ struct life {
     int pidfd;
     struct slot *slot;
     int upper; /* its number in the store, or -1 */
+    int net;   /* to be used again, or -1 */
     struct life *prev, *next;
 };
 
@@ -39,7 +40,7 @@ static void watch(int fd, void *tag)
     epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
-static void life_begin(int pidfd, const struct box *b)
+static void life_begin(int pidfd, struct box *b)
 {
     struct slot *slot = b->slot;
     struct life *life = calloc(1, sizeof *life);
@@ -50,7 +51,11 @@ static void life_begin(int pidfd, const struct box *b)
         return;
     }
     *life = (struct life){
-        .pidfd = pidfd, .slot = slot, .upper = b->upper_number, .next = lives};
+        .pidfd = pidfd, .slot = slot, .upper = b->upper_number, .net = -1, .next = lives};
+    if (!(b->spec.flags & AB_WIRE_NET_FULL)) {
+        life->net = b->net;
+        b->net = -1;
+    }
     if (lives)
         lives->prev = life;
     lives = life;
@@ -68,6 +73,7 @@ static void life_end(struct life *life)
         life->next->prev = life->prev;
     life->slot->refs--;
     ab_store_end(life->upper);
+    ab_net_give(&zygote, life->net);
     idle_sweep = zygote.store_ns >= 0;
     /* The engine holds the same open file, so closing ours would not take it out. */
     epoll_ctl(epoll_fd, EPOLL_CTL_DEL, life->pidfd, NULL);
@@ -236,7 +242,7 @@ int main(void)
         struct epoll_event ev[64];
         int n = epoll_wait(epoll_fd, ev, 64, idle_work ? 0 : idle_sweep ? SWEEP_MS : -1);
         if (n == 0 && idle_work)
-            idle_work = ab_host_refill_net(&zygote);
+            idle_work = ab_net_refill(&zygote);
         else if (n == 0)
             idle_sweep = ab_store_sweep(&zygote);
         for (int i = 0; i < n; i++) {
