@@ -47,7 +47,7 @@ local libraries = {
   { "^openssl/", { "^src/rt/[%w_]+%.c$" }, one = true },
   { "^seccomp%.h", { "^src/sandbox/[%w_]+%.c$", "^src/init/[%w_]+%.c$" }, one = true },
   { "^sqlite3%.h", { "^src/rt/[%w_]+%.c$" }, one = true },
-  { "^archive", { "^src/rt/[%w_]+%.c$" }, one = true },
+  { "^archive[%w_]*%.h", { "^src/rt/archive[%w_]*%.[ch]$" } },
   { "^lua%.h", { "^src/lua/", "^src/cli/" } },
   { "^lauxlib%.h", { "^src/lua/", "^src/cli/" } },
   { "^lualib%.h", { "^src/lua/", "^src/cli/" } },
