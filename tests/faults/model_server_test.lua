@@ -1,10 +1,12 @@
---- What model servers do to a rollout (faults B58, B71, B74, B77, B79, B82, B83, B85, B86, B88): a scripted server,
---- real sandboxes, the record as the witness.
+--- What model servers do to a rollout (faults B58, B71, B74, B75, B77, B79, B80, B82, B83, B85, B86, B88): a
+--- scripted server, real sandboxes, the record as the witness.
 local async = require "agentbox.async"
 local json = require "agentbox.json"
 local lu = require "luaunit"
 local model = require "agentbox.model"
+local rand = require "agentbox.sys.rand"
 local secret = require "agentbox.secret"
+local tool = require "agentbox.tool"
 local traj = require "agentbox.traj"
 
 local support = (arg[0]:match "^(.*/)" or "./") .. "../support/"
@@ -34,6 +36,69 @@ function M.test_a_strict_server_accepts_a_whole_rollout()
     lu.assertEquals(#log, 5)
     for _, entry in ipairs(log) do lu.assertEquals(entry.session, log[1].session) end
     lu.assertTrue(#log[1].session > 0)
+  end
+end
+
+function M.test_b75_no_tools_no_parameters_and_a_judge()
+  local m, fake = open { steps = { "nothing to call", "judged: 1" }, strict = true, shared = true }
+  local function judge()
+    local said = assert(m:complete { messages = { { role = "user", content = "Is it good?" } }, session = "judge" })
+    return said.message.content:find "1" and 1 or 0
+  end
+  local t = run(m, { tools = "custom", verifier = judge })
+  lu.assertEquals({ t.stop_reason, t.reward }, { "final_answer", 1 }, t.error)
+  for _, entry in ipairs(fake.log()) do
+    lu.assertNil(entry.body.tools)
+    lu.assertNil(entry.body.tool_choice)
+  end
+  local now = tool.define { api = 1, name = "now", description = "The time.", parameters = {}, run = function() return "noon" end }
+  for _, arguments in ipairs { json.object {}, "", json.null } do
+    m, fake = open { steps = { { tool_calls = { { name = "now", arguments = arguments } } }, "done" }, strict = true }
+    t = run(m, { tools = "custom", custom_tools = { now } })
+    lu.assertEquals({ t.stop_reason, t.messages[4].content }, { "final_answer", "noon" })
+    lu.assertEquals(fake.log()[1].body.tool_choice, "auto")
+  end
+end
+
+-- Two hundred replies in which members nobody needs are missing, null, or of another kind; seeded, so that a failure can
+-- be repeated.
+function M.test_b80_what_is_not_needed_may_be_anything()
+  local random = rand.new(80)
+  local odd = { json.null, "strange", 3.5, -1, json.array { 1 }, json.object { a = json.object {} }, false }
+  local function mess(object, needed, also)
+    for _, name in ipairs(json.keys(object)) do
+      if not needed[name] and random:int(1, 3) == 1 then
+        object[name] = random:int(1, 2) == 1 and odd[random:int(1, #odd)] or nil
+      end
+    end
+    for _, name in ipairs(also) do
+      if random:int(1, 4) == 1 then object[name] = odd[random:int(1, #odd)] end
+    end
+    return object
+  end
+  local steps = {}
+  for i = 1, 200 do
+    local reply = json.decode [[{"id":"x","object":"chat.completion","created":1,"model":"m","system_fingerprint":"f",
+      "usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":0}},
+      "choices":[{"index":0,"logprobs":null,"finish_reason":"stop","message":{"role":"assistant","content":"fine",
+      "refusal":null,"annotations":[],"tool_calls":null}}]}]]
+    local choice = reply.choices[1]
+    if i % 2 == 0 then
+      choice.message.tool_calls = json.decode '[{"id":"c","type":"function","function":{"name":"t","arguments":"{}"}}]'
+      mess(choice.message.tool_calls[1], { ["function"] = true }, { "index", "extra_content" })
+    end
+    mess(choice.message, { content = true, tool_calls = true }, { "audio", "function_call", "reasoning", "provider" })
+    mess(choice, { message = true }, { "stop_reason", "native_finish_reason", "content_filter_results" })
+    if json.is_object(reply.usage) then mess(reply.usage, {}, { "cache_write_tokens", "cost", "completion_tokens_details" }) end
+    mess(reply, { choices = true }, { "service_tier", "metadata", "prompt_logprobs", "kv_transfer_params", "error" })
+    steps[i] = { body = json.encode(reply) }
+  end
+  local m = open({ steps = steps }, { max_tries = 1 })
+  for i, step in ipairs(steps) do
+    local response, problem = m:complete { messages = { { role = "user", content = "x" } }, session = "s" }
+    lu.assertNotNil(response, ("%d: %s: %s"):format(i, step.body, tostring(problem)))
+    lu.assertEquals(traj.text(response.message), "fine", step.body)
+    if i % 2 == 0 then lu.assertEquals(response.message.tool_calls[1]["function"].name, "t", step.body) end
   end
 end
 

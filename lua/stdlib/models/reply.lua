@@ -74,6 +74,7 @@ local function arguments_of(raw)
   end
   if type(raw) ~= "string" then raw = tostring(raw) end
   local value, repaired = json.decode_arguments(raw)
+  if value == json.null then return "{}", nil, raw, true end -- what some models say for no arguments
   if type(value) == "string" then -- an object that was encoded twice
     local inner = json.decode(value)
     if json.is_object(inner) then return json.encode(inner), nil, raw, true end
