@@ -14,6 +14,7 @@ local LEAST_S = 0.01
 ---@field max_model_calls? integer
 ---@field max_tokens? integer        # prompt and completion of all calls
 ---@field step_timeout_s number      # one model call; one turn's tool calls
+---@field total_s number             # the whole episode
 ---@field deadline number            # monotonic seconds
 ---@field turns integer
 ---@field model_calls integer
@@ -27,7 +28,8 @@ Budget.__index = Budget
 function M.new(opts)
   return setmetatable({
     max_turns = opts.max_turns, max_model_calls = opts.max_model_calls, max_tokens = opts.max_tokens,
-    step_timeout_s = opts.step_timeout_s, deadline = time.monotonic() + opts.episode_timeout_s,
+    step_timeout_s = opts.step_timeout_s, total_s = opts.episode_timeout_s,
+    deadline = time.monotonic() + opts.episode_timeout_s,
     turns = 0, model_calls = 0, tokens = 0, tokens_known = true,
   }, Budget)
 end

@@ -160,6 +160,22 @@ function M.test_a_stream_that_falls_silent_is_tried_again()
   lu.assertEquals(traj.text(t.messages[#t.messages]), "done")
 end
 
+function M.test_whose_doing_an_unanswered_call_is_at_the_end_of_the_episode()
+  local slow = { content = ("x"):rep(4000), chunk_delay_s = 0.05 }
+  local cases = {
+    { steps = { { hang = true } }, server = true },                                  -- it answered nothing
+    { steps = { sh "true", sh "true", { hang = true } }, server = true },            -- this call took most of the time
+    { steps = { sh "sleep 1.5", { status = 503 }, { hang = true } }, server = true }, -- it had failed before
+    { steps = { sh "sleep 1.5", { hang = true } } },                                 -- a command took most of the time
+    { steps = { sh "true", slow }, stream = true },                                  -- a long answer
+  }
+  async.each(cases, function(case)
+    local t = run(open({ steps = case.steps }, { stream = case.stream }), { timeout_s = 2 })
+    local expected = case.server and { "model_error", "model_server", false } or { "wall_timeout", nil, true }
+    lu.assertEquals({ t.stop_reason, t.failure_class, t.scored }, expected, json.encode(case.steps))
+  end)
+end
+
 function M.test_unknown_usage_is_not_zero()
   local t = run((open({ steps = { { content = "done", usage = json.null } } }, { stream = true })))
   local call = t:calls()()

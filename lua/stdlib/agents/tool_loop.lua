@@ -9,6 +9,7 @@
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local schema = require "agentbox.schema"
+local time = require "agentbox.time"
 
 local M = {}
 
@@ -68,11 +69,19 @@ end
 
 -- ---------------------------------------------------------------- one turn
 
-local function stop_for_model(ctx, problem)
+--- Whether it was the server that used up the episode's time, by a call that was still unanswered at its end: it never
+--- answered any, it had failed this one before, or it took longer than everything else together. An answer that had
+--- begun to come is the model's own length.
+local function server_was_late(ctx, problem, waited_s)
+  if ctx.budget.model_calls == 0 or (problem.tries or 1) > 1 then return true end
+  local had_begun = problem.times and problem.times.first
+  return not had_begun and waited_s > ctx.budget.total_s / 2
+end
+
+local function stop_for_model(ctx, problem, waited_s)
   if problem.code == "context" then return "context_length", problem end
-  -- A server that never answered at all has used up the time, not the model.
-  local late = problem.code == "timeout" and ctx.budget:left_s() <= 0.1
-  if late and ctx.budget.model_calls > 0 then return "wall_timeout", problem end
+  local at_end = problem.code == "timeout" and ctx.budget:left_s() <= 0.1
+  if at_end and not server_was_late(ctx, problem, waited_s) then return "wall_timeout", problem end
   return "model_error", problem
 end
 
@@ -145,8 +154,9 @@ local function with_calls(ctx, response, progress, opts)
 end
 
 local function turn(ctx, progress, opts)
+  local began = time.monotonic()
   local response, problem = ctx:ask()
-  if not response then return stop_for_model(ctx, problem) end
+  if not response then return stop_for_model(ctx, problem, time.monotonic() - began) end
   local calls = response.message.tool_calls
   if calls and calls ~= json.null and #calls > 0 then return with_calls(ctx, response, progress, opts) end
   return without_calls(ctx, response, progress)

@@ -152,7 +152,10 @@ local function one_try(self, request, body, place, limit_s)
   else
     text, got, again, after = read_whole(self, spec, request.session)
   end
-  if not text then return nil, got, again, after end
+  if not text then
+    if times.first then got.times = times end -- it had begun to answer
+    return nil, got, again, after
+  end
   times.done = time.now()
   local timing = got.timing or {}
   if not times.first then times.first = times.queued + (timing.queue_s or 0) + (timing.first_byte_s or 0) end
