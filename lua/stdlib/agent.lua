@@ -29,6 +29,7 @@ local GRACE_S = 1
 ---@field keep_thinking boolean          # reasoning goes back to the server with the history
 ---@field session string                # the same in every request of this rollout
 ---@field sampling? table
+---@field doing? "model"|"tools"          # what it waits for now
 ---@field spent { model_s: number, tool_s: number }
 local Ctx = {}
 Ctx.__index = Ctx
@@ -145,7 +146,9 @@ function Ctx:ask()
     session = self.session, timeout_s = self.budget:step_s(),
   }
   local began = time.monotonic()
+  self.doing = "model"
   local response, problem = complete(self.model, request)
+  self.doing = nil
   self.spent.model_s = self.spent.model_s + time.monotonic() - began
   if not response then
     self.rec:call { error = problem, request = request, leaf = self.leaf }
@@ -169,12 +172,13 @@ end
 ---@param calls table[]
 ---@return agentbox.ToolResult[]
 function Ctx:run_tools(calls)
+  self.doing = "tools"
   local pass <close> = limits.enter "commands" -- luacheck: ignore
   local limit = self.budget:step_s()
   local began = time.monotonic()
   self.call_deadline = began + limit
   local results = self.tools:run(self, calls, limit)
-  self.call_deadline = nil
+  self.call_deadline, self.doing = nil, nil
   self.spent.tool_s = self.spent.tool_s + time.monotonic() - began
   return results
 end

@@ -8,6 +8,7 @@ local M = {}
 ---The built-in commands in the order of the help; nothing of a command is loaded before it is called.
 M.commands = {
   { "run", "run one task and save its trajectory" },
+  { "run-dir", "run the tasks of a folder, many at once" },
   { "script", "run a Lua file with the library loaded" },
   { "repl", "type Lua interactively" },
   { "test", "run the Lua tests under a folder" },
@@ -75,7 +76,10 @@ local function root_options(argv)
   return { first = i, overlays = overlays }
 end
 
-local function module_of(name)
+---The module of a command: run-dir is agentbox.cli.run_dir.
+---@param name string
+---@return string
+function M.module_of(name)
   return "agentbox.cli." .. name:gsub("%-", "_")
 end
 
@@ -106,7 +110,7 @@ local function module_exists(module)
 end
 
 local function load_command(name)
-  local module = module_of(name)
+  local module = M.module_of(name)
   if name:match "^%w[%w%-]*$" and module_exists(module) then return require(module) end
   return nil, ("unknown command '%s'%s"):format(name, suggest.hint(name, names_of(M.all())))
 end

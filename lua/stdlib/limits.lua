@@ -10,6 +10,8 @@ local M = {}
 --- What can be limited: sandboxes being created; turns of tool calls, setups and verifiers' commands; judgements.
 M.NAMES = { "creating", "commands", "judges" }
 
+local KEYS = { creating = "inside_creating", commands = "inside_commands", judges = "inside_judges" }
+
 ---@class agentbox.Limits: table<string, agentbox.Gate>
 local Limits = {}
 Limits.__index = Limits
@@ -41,13 +43,28 @@ function Limits:peaks()
   return out
 end
 
---- Waits for room under the running fiber's limit: `local pass <close> = limits.enter "commands"`.
+local Held = {}
+Held.__index = Held
+
+function Held:release()
+  if not self.pass then return end
+  self.locals[self.key] = nil
+  self.pass:release()
+  self.pass = nil
+end
+Held.__close = Held.release
+
+--- Waits for room under the running fiber's limit: `local pass <close> = limits.enter "commands"`. Who is inside already,
+--- or was started by one who is, does not wait again.
 ---@async
 ---@param name "creating"|"commands"|"judges"
 ---@return table pass
 function M.enter(name)
-  local mine = fiber.current():locals().limits
-  return mine and mine[name]:enter() or open
+  local locals, key = fiber.current():locals(), KEYS[name]
+  if not locals.limits or locals[key] then return open end
+  local pass = locals.limits[name]:enter()
+  locals[key] = true
+  return setmetatable({ pass = pass, locals = locals, key = key }, Held)
 end
 
 return M

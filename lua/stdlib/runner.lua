@@ -188,14 +188,6 @@ function Run:_skip(group)
   if group:complete() then self:_close_group(group) end
 end
 
--- Stops a member. What it ends as is recorded, unless the run stops or another member has taken its place.
-function Run:_end_member(one, kind, detail)
-  if one.ending or one.state == "ended" or one.state == "storing" or not one.fiber then return end
-  one.ending = { kind = kind, detail = detail }
-  if one.rollout then one.rollout.ending = { reason = kind == "user" and "user_cancel" or "shutdown", detail = detail } end
-  one.fiber:cancel()
-end
-
 -- A member's fiber was ended before the member was.
 function Run:_left(one)
   local kind = one.ending and one.ending.kind or "stop"
@@ -264,7 +256,7 @@ function Run:stop(why)
   if self.state == "stopping" or self.state == "over" then return end
   self.why = why or self.why or "stopped"
   self.state = "stopping"
-  for one in self:_each_running() do self:_end_member(one, "stop", self.why) end
+  for one in self:_each_running() do member.stop(one, "stop", self.why) end
   self:_poke()
 end
 
@@ -295,6 +287,7 @@ function Run:pause()
   self:_event("pause", {})
 end
 
+--- Goes on after `pause`.
 function Run:resume()
   self.paused = false
   self.models.agent:resume()
@@ -317,7 +310,7 @@ function Run:policy(policy)
   if not max then return end
   for one in self:_each_running() do
     if one.version and policy.version - one.version > max then
-      self:_end_member(one, "stale", ("stale: begun with version %d, now it is %d"):format(one.version, policy.version))
+      member.stop(one, "stale", ("stale: begun with version %d, now it is %d"):format(one.version, policy.version))
     end
   end
 end
@@ -328,7 +321,7 @@ end
 function Run:abort(id)
   local one = self.by_id[id]
   if not one then return false end
-  self:_end_member(one, "user", "aborted")
+  member.stop(one, "user", "aborted")
   return true
 end
 
@@ -362,9 +355,33 @@ function Run:stats()
   return {
     state = self.state, running = self.running, open_groups = #self.open, position = self.source.position,
     calls = agent.gate.running, waiting_calls = agent.waiting and agent:waiting() or 0,
-    version = agent.version, rate = self.tally:rate(), numbers = self.tally:numbers(),
+    full_s = self.store.full_since and time.now() - self.store.full_since or nil, version = agent.version, rate = self.tally:rate(), numbers = self.tally:numbers(),
     prompt_tokens = agent.prompt_tokens, completion_tokens = agent.completion_tokens,
   }
+end
+
+local function doing(one)
+  if one.state == "waiting" then return ("waits for attempt %d"):format(one.attempt + 1) end
+  if one.state == "storing" then return "is being saved" end
+  local ro = one.rollout
+  if not ro or not ro.ctx then return "sandbox and set-up" end
+  if ro.stop then return "verifier" end
+  return ("turn %d: %s"):format(ro.ctx.budget.turns + 1, ro.ctx.doing or "Lua")
+end
+
+--- The rollouts that have run for the longest time, and what each waits for.
+---@param n integer
+---@return { id: string, seconds: number, doing: string }[]
+function Run:slowest(n)
+  local now, list = time.monotonic(), {}
+  for one in self:_each_running() do
+    if one.began then list[#list + 1] = { id = groups.slot(one), seconds = now - one.began, doing = doing(one) } end
+  end
+  table.sort(list, function(a, b)
+    if a.seconds ~= b.seconds then return a.seconds > b.seconds end
+    return a.id < b.id
+  end)
+  return table.move(list, 1, math.min(n, #list), 1, {})
 end
 
 ---@class agentbox.RunSummary

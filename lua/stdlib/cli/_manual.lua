@@ -33,8 +33,9 @@ local function leaves()
     end
     for _, sub in ipairs(spec.commands) do walk(sub, fullname .. " " .. sub.name) end
   end
-  for _, entry in ipairs(require "agentbox.cli".commands) do
-    walk(require("agentbox.cli." .. entry[1]), entry[1])
+  local cli = require "agentbox.cli"
+  for _, entry in ipairs(cli.commands) do
+    walk(require(cli.module_of(entry[1])), entry[1])
   end
   return out
 end

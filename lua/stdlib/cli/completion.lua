@@ -31,8 +31,9 @@ end
 
 local function whole_parser()
   local parser = require "argparse" "agentbox":add_help(false)
-  for _, entry in ipairs(require "agentbox.cli".commands) do
-    add(parser:command(entry[1]), require("agentbox.cli." .. entry[1]), entry[2])
+  local cli = require "agentbox.cli"
+  for _, entry in ipairs(cli.commands) do
+    add(parser:command(entry[1]), require(cli.module_of(entry[1])), entry[2])
   end
   return parser
 end

@@ -1,6 +1,7 @@
 --- How closed groups reach whoever trains on them: in the order in which they were closed, once, and again only if they
 --- were not acknowledged before the run died.
 local groups = require "agentbox.runner.group"
+local member = require "agentbox.runner.member"
 local read = require "agentbox.store.read"
 
 local M = { methods = {} }
@@ -37,6 +38,7 @@ function RunGroup:trajectories()
   return list
 end
 
+---@class agentbox.Run
 local Run = M.methods
 
 -- What an earlier process of this run left: finished members by slot, groups that were closed.
@@ -73,7 +75,7 @@ end
 local function stop_rest(self, group, why)
   self.closing[group] = group:live() or nil
   for _, one in ipairs(group:unfinished()) do
-    self:_end_member(one, why and "late" or "surplus", why or "the group has enough members")
+    member.stop(one, why and "late" or "surplus", why or "the group has enough members")
   end
 end
 

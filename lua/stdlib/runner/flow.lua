@@ -176,7 +176,7 @@ local function stragglers(run, group, now)
   local limit = math.max(rule.min_s, rule.factor * median)
   for _, one in ipairs(group.members) do
     if one.state == "running" and one.began and now - one.began > limit then
-      run:_end_member(one, "straggler", ("straggler: more than %.1f s, %g times the group's median"):format(limit, rule.factor))
+      member.stop(one, "straggler", ("straggler: more than %.1f s, %g times the group's median"):format(limit, rule.factor))
     end
   end
 end

@@ -120,6 +120,20 @@ local function attempt(run, member)
   return result
 end
 
+--- Stops a member. What it ends as is recorded, unless the run stops or another member has taken its place. One that is
+--- being recorded is left alone.
+---@param member agentbox.Member
+---@param kind "straggler"|"late"|"surplus"|"stale"|"user"|"stop"
+---@param detail string
+function M.stop(member, kind, detail)
+  if member.ending or member.state == "ended" or member.state == "storing" or not member.fiber then return end
+  member.ending = { kind = kind, detail = detail }
+  if member.rollout then
+    member.rollout.ending = { reason = kind == "user" and "user_cancel" or "shutdown", detail = detail }
+  end
+  member.fiber:cancel()
+end
+
 local function wait_s(run, member)
   return math.min(MAX_WAIT_S, run.opts.retry_wait_s * 2 ^ member.attempt) * (0.5 + math.random() / 2)
 end

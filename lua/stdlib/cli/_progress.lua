@@ -1,0 +1,40 @@
+--- A run where no terminal is: a line now and then, and one for what somebody should know.
+local summary = require "agentbox.cli._summary"
+local time = require "agentbox.time"
+
+local M = {}
+
+local EVERY_S = 30
+
+local Progress = {}
+Progress.__index = Progress
+
+---@param run agentbox.Run
+---@param total? integer
+---@return table
+function M.new(run, total)
+  return setmetatable({ run = run, total = total, tenth = 0, at = time.monotonic() }, Progress)
+end
+
+local function write(line) io.stderr:write(line, "\n") end
+
+---Every tenth of the work, and at least every half minute.
+function Progress:paint()
+  local stats = self.run:stats()
+  local numbers = stats.numbers
+  local tenth = self.total and self.total > 0 and numbers.rollouts * 10 // self.total or 0
+  if tenth == self.tenth and time.monotonic() - self.at < EVERY_S then return end
+  if stats.state == "over" then return end
+  self.tenth, self.at = tenth, time.monotonic()
+  local line = ("agentbox: %d%s ended, %d running, %.3g/s; solved %d, not solved %d"):format(numbers.rollouts,
+    self.total and "/" .. self.total or "", stats.running, stats.rate, numbers.solved, numbers.scored - numbers.solved)
+  if numbers.unscored > 0 then line = line .. "; unscored: " .. summary.counts(numbers.by_class) end
+  write(line)
+end
+
+---@param line string
+function Progress:say(line) write(line) end -- luacheck: ignore 212
+
+function Progress:close() end -- luacheck: ignore 212
+
+return M

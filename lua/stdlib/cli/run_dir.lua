@@ -1,0 +1,278 @@
+--- `agentbox run-dir DIR`: every task of a folder, so many times, through one window.
+local M = {
+  name = "run-dir",
+  summary = "run the tasks of a folder, many at once",
+  description = "Runs every task of DIR (folders with a task.json, and .json files) N times, so many at once, and saves "
+      .. "each rollout as it ends. A run that was stopped or killed goes on with --resume: only what is missing is run. "
+      .. "Ctrl-C once lets the running rollouts end, twice stops them.",
+  arguments = { { "dir", "a folder of tasks; a resumed run knows its own", args = "?" } },
+  epilog = "Exit status: 0 all solved, 1 not all solved, 2 bad usage or input, 3 infrastructure failed, 130 interrupted.",
+}
+
+local own = {
+  { "-c --concurrency", "N", "rollouts at once", integer = true, default = 8 },
+  { "--n", "N", "rollouts of each task", integer = true, default = 1 },
+  { "--group-size", "N", "divide the rollouts of a task into groups of N (default: --n)", integer = true },
+  { "--limit", "N", "only the first N tasks", integer = true },
+  { "--resume", "RUN", "go on with this run: its folder, or its id below --out" },
+  { "--allow-changes", "resume although the model, the agent or the tools changed" },
+  { "--retry-errors", "with --resume: also run again what failed in all its attempts" },
+  { "--run-id", "ID", "name of the run (default: a new one)" },
+  { "--attempts", "N", "attempts of a rollout when the infrastructure fails", integer = true, default = 3 },
+  { "--max-errors", "X", "stop when more are unscored: a share below 1, or a number", number = true, default = 0.5 },
+  { "--quarantine", "N", "failed attempts in a row that give a task up", integer = true, default = 4 },
+  { "--oversample", "N", "members beyond the group's size; the first to be scored count", integer = true, default = 0 },
+  { "--min-group", "N", "scored members below which a group is dropped", integer = true, default = 2 },
+  { "--straggler", "FACTOR", "give up members slower than FACTOR times the group's median", number = true },
+  { "--group-timeout-s", "SECONDS", "close a group after this time with what is there", number = true },
+  { "--run-timeout-s", "SECONDS", "stop the run after this time", number = true },
+  { "--max-creating", "N", "sandboxes being created at once", integer = true },
+  { "--max-commands", "N", "turns of tool calls at once", integer = true },
+  { "--max-judges", "N", "verifications at once", integer = true },
+}
+
+-- run's options, which mean the same here.
+local function options()
+  local list = table.move(own, 1, #own, 1, {})
+  for _, option in ipairs(require "agentbox.cli.run".options) do
+    if option[1] == "--json" then option = { "--json", "print events as they happen, one JSON object a line" } end
+    list[#list + 1] = option
+  end
+  return list
+end
+
+M.options = options()
+
+local function usage(msg, hint) return nil, { code = "usage", msg = "run-dir: " .. msg, hint = hint } end
+
+-- ---------------------------------------------------------------- what the run is told
+
+-- Settings that another run with the same tasks would have to share for their rollouts to be comparable.
+local IDENTITY = {
+  "model.model", "model.temperature", "model.top_p", "model.max_tokens", "model.seed", "agent.name", "agent.tools",
+  "agent.drop_tools", "agent.drop_tools_prob", "agent.system_prompt", "agent.max_steps", "agent.step_timeout_s",
+  "agent.episode_timeout_s", "agent.parallel_tool_calls", "agent.include_thinking", "sandbox.image", "run.seed",
+  "run.verifier",
+}
+
+local function identity_of(config)
+  local out = {}
+  for _, key in ipairs(IDENTITY) do out[key] = config:value(key) end
+  return out
+end
+
+-- What a resumed run does without being told again. Never a key.
+local function remembered(args)
+  local out = {}
+  for _, option in ipairs(M.options) do
+    local name = require "agentbox.cli._parse".target(option)
+    local value = args[name]
+    if name ~= "api_key" and name ~= "resume" and name ~= "json" and name ~= "retry_errors" and name ~= "allow_changes"
+        and name ~= "out" and name ~= "run_id" and not (type(value) == "table" and #value == 0) then
+      out[name] = value
+    end
+  end
+  return out
+end
+
+-- The folder and the id of the run to go on with.
+local function find_run(args, config)
+  local fs, json = require "agentbox.fs", require "agentbox.json"
+  local store = require "agentbox.store"
+  local path = args.resume:gsub("(.)/+$", "%1")
+  if not fs.exists(path .. "/run.json") then
+    path = ("%s/%s"):format(args.out or config:value "run.out", store.safe_name(path))
+  end
+  local text, err = fs.read(path .. "/run.json", 16 << 20)
+  if not text then
+    return usage(("no run to resume at %s: %s"):format(args.resume, err.msg), "Name its folder, or its id with --out.")
+  end
+  local doc = json.decode(text)
+  if not json.is_object(doc) or type(doc.run) ~= "string" then return usage(path .. "/run.json is not a run's") end
+  if type(doc.args) ~= "table" or not doc.tasks then return usage(path .. ": not a run of run-dir") end
+  return { out = path:match "^(.*)/[^/]*$" or ".", run_id = doc.run, doc = doc }
+end
+
+local function recall(args, earlier)
+  for name, value in pairs(earlier.doc.args) do
+    local given = args[name]
+    if given == nil or type(given) == "table" and #given == 0 then args[name] = value end
+  end
+  args.dir = args.dir or earlier.doc.tasks
+end
+
+local function check_same(args, config, earlier)
+  local out, changed = require "agentbox.cli._out", {}
+  local json = require "agentbox.json"
+  local now, before = identity_of(config), earlier.doc.identity or {}
+  local function text(value) return value == nil and "unset" or json.encode(value) end
+  for _, key in ipairs(IDENTITY) do
+    local was = before[key]
+    if was == json.null then was = nil end
+    if text(was) ~= text(now[key]) then changed[#changed + 1] = ("%s was %s, is %s"):format(key, text(was), text(now[key])) end
+  end
+  if #changed == 0 or args.allow_changes then return true end
+  return usage("the run was made with other settings: " .. out.line(table.concat(changed, "; ")),
+    "Begin a new run, or mix them knowingly with --allow-changes.")
+end
+
+-- Agent and sandbox of one task: a flag wins over the task, the task over the configuration.
+local function preparer(config, args)
+  local parts = require "agentbox.cli._run"
+  return function(task)
+    local resolved, err = config:resolve(args, task)
+    if not resolved then return nil, err end
+    local agent, sandbox
+    agent, err = parts.agent(resolved, args)
+    if not agent then return nil, err end
+    sandbox, err = parts.sandbox(resolved)
+    if not sandbox then return nil, err end
+    return { agent = agent, sandbox = sandbox, verifier = resolved:value "run.verifier" }
+  end
+end
+
+local function runner_options(args, config, model, place)
+  local straggler = args.straggler and { factor = args.straggler } or nil
+  local tasks = require "agentbox.fs".realpath(args.dir) or args.dir
+  return {
+    tasks = args.dir, model = model, n = args.n, group_size = args.group_size, limit = args.limit,
+    concurrency = args.concurrency, out = place.out, run_id = place.run_id, resume = args.resume ~= nil,
+    retry_errors = args.retry_errors, attempts = args.attempts, max_errors = args.max_errors, quarantine = args.quarantine,
+    oversample = args.oversample, min_group = args.min_group, straggler = straggler, group_timeout_s = args.group_timeout_s,
+    run_timeout_s = args.run_timeout_s, seed = config:value "run.seed", prepare = preparer(config, args),
+    limits = { creating = args.max_creating, commands = args.max_commands, judges = args.max_judges },
+    meta = { tasks = tasks, model = model.name, identity = identity_of(config), args = remembered(args) },
+  }
+end
+
+-- ---------------------------------------------------------------- while it runs
+
+-- Ctrl-C: once no more rollouts are begun, twice those that run are stopped. TERM stops at once.
+local function on_signals(run, state, say)
+  local async, os_ = require "agentbox.async", require "agentbox.sys.os"
+  local function interrupted()
+    while os_.wait_signal "INT" do
+      state.interrupted = (state.interrupted or 0) + 1
+      if state.interrupted == 1 and run.state == "running" then
+        run:drain "interrupted"
+        say(("agentbox: run-dir: interrupted: %d rollouts are ending; Ctrl-C again stops them"):format(run.running))
+      else
+        run:stop "interrupted"
+      end
+    end
+  end
+  return { async.spawn(interrupted), async.spawn(function()
+    while os_.wait_signal "TERM" do
+      state.interrupted = 2
+      run:stop "interrupted"
+    end
+  end) }
+end
+
+local TOLD = { quarantine = true, quota = true, bad_task = true, straggler = true }
+
+local function told(kind, fields)
+  local out = require "agentbox.cli._out"
+  local subject = fields.task_id or fields.slot
+  return ("agentbox: %s: %s%s"):format(kind:gsub("_", " "), subject and out.line(subject) .. ": " or "", out.line(tostring(fields.msg or "")))
+end
+
+local function status_of(sum, state)
+  if state.interrupted then return 130 end
+  local infra = sum.unscored - (sum.by_class.task or 0)
+  if sum.failure or sum.scored == 0 and infra > 0 then return 3 end
+  if sum.rollouts == 0 and sum.bad_tasks > 0 then return 2 end
+  return sum.solved == sum.rollouts and sum.bad_tasks == 0 and not sum.why and 0 or 1
+end
+
+local function report(args, run, sum, state)
+  local out = require "agentbox.cli._out"
+  if args.json then return end
+  io.stdout:write(("done: %d/%d success → %s\n"):format(sum.solved, sum.rollouts, out.line(run.store.dir or "")))
+  io.stdout:write(("%-9s %s\n"):format("run", out.line(run.run_dir)))
+  for _, line in ipairs(require "agentbox.cli._summary".lines(sum)) do io.stdout:write(line, "\n") end
+  if sum.why or sum.failure then
+    io.stderr:write(("agentbox: run-dir: %s; %d rollouts are saved\n"):format(state.interrupted and "interrupted" or out.line(sum.why),
+      sum.rollouts))
+    io.stderr:write("Go on with: agentbox run-dir --resume ", out.line(run.run_dir), "\n")
+  end
+end
+
+local function view_of(args, run, total)
+  local live = not args.json and require "agentbox.sys.os".isatty(2) and require "agentbox.sys.os".env "TERM" ~= "dumb"
+  return require(live and "agentbox.cli._live" or "agentbox.cli._progress").new(run, total)
+end
+
+local function execute(args, opts, total)
+  local async, json = require "agentbox.async", require "agentbox.json"
+  local state, view = {}, nil
+  function opts.on_event(kind, fields)
+    if args.json then
+      local doc = json.object {}
+      doc.event, doc.t = kind, require "agentbox.time".now()
+      for key, value in pairs(fields) do doc[key] = value end
+      io.stdout:write(json.encode(doc), "\n")
+      io.stdout:flush()
+    elseif TOLD[kind] and view then
+      view:say(told(kind, fields))
+    end
+  end
+  local started, err = require "agentbox.runner".start(opts)
+  if not started then
+    if err.code == "task" or err.code == "config" then return nil, err end
+    err.hint = err.hint or "Make room or permit it there, or name another folder with --out."
+    return nil, err
+  end
+  local run <close> = started
+  view = view_of(args, run, total)
+  local signals = on_signals(run, state, function(line) view:say(line) end)
+  while run.state ~= "over" do
+    view:paint()
+    run:_await(0.5)
+  end
+  local sum = run:wait()
+  for _, fiber in ipairs(signals) do fiber:cancel() end
+  view:close()
+  report(args, run, sum, state)
+  async.yield()
+  return status_of(sum, state)
+end
+
+local function total_of(args)
+  local paths, err = require "agentbox.runner".folder(args.dir)
+  if not paths then return nil, err end
+  return math.min(#paths, args.limit or math.huge) * (args.n or args.group_size or 1)
+end
+
+function M.run(args)
+  local parts = require "agentbox.cli._run"
+  local config, err = require "agentbox.config".load()
+  if not config then return nil, err end
+  local place
+  if args.resume then
+    config, err = config:resolve(args)
+    if not config then return nil, err end
+    place, err = find_run(args, config)
+    if not place then return nil, err end
+    recall(args, place)
+  end
+  if not args.dir then return usage "a folder of tasks is needed" end
+  config, err = config:resolve(args)
+  if not config then return nil, err end
+  if place then
+    local same
+    same, err = check_same(args, config, place)
+    if not same then return nil, err end
+  end
+  place = place or { out = config:value "run.out", run_id = args.run_id or require "agentbox.sys.rand".uuid4() }
+  local total
+  total, err = total_of(args)
+  if not total then return nil, err end
+  local model
+  model, err = parts.model(config)
+  if not model then return nil, err end
+  local _ <close> = model
+  return execute(args, runner_options(args, config, model, place), total)
+end
+
+return M
