@@ -106,6 +106,29 @@ $ sh mounted.sh ro 'agentbox export out -f jsonl -o small/x.jsonl'
 agentbox: small/x.jsonl<*>: Read-only file system
 [exit 3]
 
+A folder that goes, is replaced or closes while the rollout runs: it is not the input that is wrong.
+
+$ cat > gone.lua <<'EOF'
+> return require "agentbox.tool".define { api = 1, name = "gone", description = "d",
+>   parameters = { { "command", "string" } }, run = function(_, args) os.execute(args.command) return "ok" end }
+> EOF
+[exit 0]
+
+$ for c in 'rm -r gone' 'rm -r gone; touch gone' 'rm -r gone; ln -s /dev/full gone' 'mv gone elsewhere'; do printf '[{"tool_calls":[{"name":"gone","arguments":{"command":"%s"}}]},"done"]' "$c" > s.json; agentbox run rf --tool gone.lua -m scripted:s.json -o gone; echo $?; rm -rf gone; done
+agentbox: cannot record ID into gone/ID: <*>: No such file or directory
+Make room or permit it there, or name another folder with --out.
+3
+agentbox: cannot record ID into gone/ID: <*>: Not a directory
+Make room or permit it there, or name another folder with --out.
+3
+agentbox: cannot record ID into gone/ID: <*>: Not a directory
+Make room or permit it there, or name another folder with --out.
+3
+agentbox: cannot record ID into gone/ID: <*>: No such file or directory
+Make room or permit it there, or name another folder with --out.
+3
+[exit 0]
+
 An export never takes the place of a device.
 
 $ agentbox export out -f jsonl -o /dev/null; ls -l /dev/null | cut -c 1

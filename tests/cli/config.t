@@ -24,6 +24,22 @@ $ cd lab/deep && THE_KEY=sk-abcdef agentbox config show --json | grep -c sk-abcd
 0
 [exit 1]
 
+A run's folder tells the configuration it ran with, and no secret either.
+
+$ cd lab/deep && mkdir task && echo '{"task_id": "t", "description": "d", "verifier": {"command": "true"}}' > task/task.json && THE_KEY=sk-abcdef agentbox run task -m mock --max-steps 7 -o out > /dev/null; grep -c -E 'sk-abcdef|:pw@|top-secret|teacher-key' out/*/run.json; grep -A 2 -E '"(agent.max_steps|model.base_url)"' out/*/run.json; grep -E '"(command|task|file)"' out/*/run.json
+0
+      "agent.max_steps": {
+        "origin": "flag --max-steps",
+        "value": 7
+--
+      "model.base_url": {
+        "origin": "file TMP/lab/agentbox.yaml",
+        "value": "http://***@127.0.0.1:1/v1"
+  "command": "run",
+    "file": "TMP/lab/agentbox.yaml",
+  "task": "task"
+[exit 0]
+
 $ cd lab/deep && agentbox config show
 agentbox: TMP/lab/agentbox.yaml:4: model.api_key: the environment variable THE_KEY is not set (${THE_KEY:-text} gives a default)
 [exit 2]

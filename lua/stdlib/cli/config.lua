@@ -4,45 +4,10 @@ local M = {
   summary = "show the configuration and where it comes from",
 }
 
--- Keys whose values are never printed, wherever they stand.
-local hidden = { api_key = true, extra_headers = true }
-
-local function masked(key, value)
-  if type(value) == "table" then
-    local copy = {}
-    for k, v in pairs(value) do
-      if hidden[key] or hidden[k] then copy[k] = "***" else copy[k] = masked(k, v) end
-    end
-    return copy
-  end
-  if hidden[key] and value ~= nil then return "***" end
-  if type(value) == "string" then return (value:gsub("(://)[^/@%s]*@", "%1***@")) end
-  return value
-end
-
-local function leaf(key)
-  return key:match "[^.]*$"
-end
-
 local function text(value)
   if value == nil then return "-" end
   if type(value) == "table" then return require "agentbox.json".encode(value) end
   return tostring(value)
-end
-
--- Sections that no setting of a run stands for; they are shown as the file has them.
-local file_only = { "teacher", "students", "models", "generate", "lua_path", "tools" }
-
-local function sections(config)
-  local out = {}
-  for _, name in ipairs(file_only) do
-    local value, err = config:get(name)
-    if err then return nil, err end
-    if value ~= nil then
-      out[#out + 1] = { key = name, value = masked(name, value), origin = "file " .. config.path }
-    end
-  end
-  return out
 end
 
 local function print_table(rows)
@@ -63,12 +28,9 @@ local function show(args)
   local ok
   ok, err = config:resolve()
   if not ok then return nil, err end
-  local rows = config:list()
-  for _, row in ipairs(rows) do row.value = masked(leaf(row.key), row.value) end
-  local more
-  more, err = sections(config)
-  if not more then return nil, err end
-  table.move(more, 1, #more, #rows + 1, rows)
+  local rows
+  rows, err = require "agentbox.config.shown".rows(config)
+  if not rows then return nil, err end
   if args.json then
     local values = {}
     for _, row in ipairs(rows) do values[row.key] = { value = row.value, origin = row.origin } end

@@ -102,6 +102,17 @@ local function elsewhere(err)
   return err
 end
 
+-- Whatever it is that keeps a rollout that was run from being saved, it is no mistake in the input.
+local function unsaved(err)
+  return elsewhere(require "agentbox.err".new("io", err.msg))
+end
+
+-- What run.json tells: enough to run it again.
+local function describe(config, args)
+  local shown, err = require "agentbox.config.shown".effective(config)
+  return shown and { command = "run", task = args.task, config = shown }, err
+end
+
 -- The input is checked first, so that a wrong one leaves no folder; the folder is opened next, so that a rollout that
 -- cannot be saved does not start. An interrupted rollout is closed, and saved, before its folder.
 local function rollout(opts, config, args)
@@ -110,10 +121,13 @@ local function rollout(opts, config, args)
   opts.on_end = saver(result, args)
   local ro <close>, err = require "agentbox.rollout".start(opts)
   if not ro then return nil, { code = "config", msg = err.msg } end
-  result.store, err = require "agentbox.store".open(config:value "run.out", { run_id = opts.run_id })
+  local meta
+  meta, err = describe(config, args)
+  if not meta then return nil, err end
+  result.store, err = require "agentbox.store".open(config:value "run.out", { run_id = opts.run_id, meta = meta })
   if not result.store then return nil, elsewhere(err) end
   local t = ro:finish()
-  if result.err then return nil, elsewhere(result.err) end
+  if result.err then return nil, unsaved(result.err) end
   report(args, t, result.stored)
   return status_of(t)
 end
