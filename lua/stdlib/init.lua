@@ -23,6 +23,7 @@ local loader = require "agentbox.loader"
 ---@field model agentbox.model
 ---@field outcome agentbox.outcome
 ---@field path agentbox.path
+---@field probe agentbox.probe
 ---@field prompt agentbox.prompt
 ---@field rand agentbox.rand
 ---@field re agentbox.re
@@ -45,8 +46,8 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config err export fs hash http json log model outcome path prompt rand re rollout runner sandbox schema
-  secret store task test text time tool traj verify yaml
+  agent async cli config err export fs hash http json log model outcome path probe prompt rand re rollout runner sandbox
+  schema secret store task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name
 end

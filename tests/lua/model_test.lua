@@ -2,7 +2,7 @@
 local async = require "agentbox.async"
 local json = require "agentbox.json"
 local model = require "agentbox.model"
-local probe = require "agentbox.probe"
+local probe = require "agentbox".probe
 local reply = require "agentbox.models.reply"
 local retry = require "agentbox.models.retry"
 local test = require "agentbox.test"
