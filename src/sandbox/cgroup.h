@@ -36,6 +36,9 @@ struct ab_limits {
 struct ab_cgroup {
     char name[32];    /* below the ident directory; empty when there is no cgroup */
     unsigned members; /* bit per hierarchy that has a directory of that name */
+    struct ab_limits limits;
+    uint64_t oom_before, cpu_before_us; /* of the sandboxes that had it before */
+    int oom_fd; /* owns: where kills for memory are counted, or -1 */
 };
 
 struct ab_cgroup_usage {
@@ -55,7 +58,8 @@ const struct ab_cgroup_info *ab_cgroup_probe(void);
 /* "v2", "hybrid", "v1", "none". */
 const char *ab_cgroup_level_name(enum ab_cgroup_level level);
 
-/* Makes the directories that the limits need and sets them. limits that no controller can
+/* Makes the directories that the limits need and sets them, or takes those of a sandbox
+ * that is gone and had the same limits. Limits that no controller can
  * keep are left to the caller: see the flags of ab_cgroup_probe(). */
 int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
                      struct ab_err *err) AB_MUST_CHECK;
@@ -64,12 +68,12 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
  * v1 hierarchy. Returns how many of those; the caller closes them all. */
 int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_CGROUPS]);
 
-void ab_cgroup_usage(const struct ab_cgroup *cg, struct ab_cgroup_usage *out);
+void ab_cgroup_usage(struct ab_cgroup *cg, struct ab_cgroup_usage *out);
 
 /* How many processes were killed for memory; one small read, 0 when not limited. */
-uint64_t ab_cgroup_oom_kills(const struct ab_cgroup *cg);
+uint64_t ab_cgroup_oom_kills(struct ab_cgroup *cg);
 
-/* After the last process was reaped. Idempotent. */
+/* After the last process was reaped. It may be kept for another sandbox. Idempotent. */
 void ab_cgroup_remove(struct ab_cgroup *cg);
 
 /* For the zygote's own cleaning after our death. */

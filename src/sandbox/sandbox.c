@@ -339,7 +339,6 @@ int ab_sandbox_reap(struct ab_sandbox *sb, bool block)
         close_fd(&sb->pidfd);
         sb->state = AB_SANDBOX_GONE;
     }
-    ab_cgroup_remove(&sb->cgroup);
     return 0;
 }
 
@@ -365,6 +364,7 @@ void ab_sandbox_free(struct ab_sandbox *sb)
     ab_sandbox_reap(sb, true);
     close_fd(&sb->upper);
     close_fd(&sb->sock);
+    ab_cgroup_remove(&sb->cgroup);
     ab_layer_unref(sb->layer);
     free(sb);
 }
