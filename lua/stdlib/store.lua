@@ -4,11 +4,13 @@
 ---     DIR/<run>/trajectories-00000.jsonl   one line per finished rollout, appended and synced
 ---     DIR/<run>/groups.jsonl               one line per closed group; cursor.json: how far they were acknowledged
 ---     DIR/<run>/events.jsonl               what else happened
+---     DIR/<run>/planes-00000.bin           long lists of token ids and log-probs, packed
 ---     DIR/<run>/blobs/ab/abcd...           large bodies and artifacts, by their hash
+---     DIR/<run>/run.db                     the index of it all, which may be deleted
 ---     DIR/<run>/lock                       held while a writer lives
 ---     DIR/<task>_<run8>.json               the same rollout in AgentBox's JSON
 ---
---- Order of one append: blobs, AgentBox JSON, line, sync. A line that is there is whole and has its blobs.
+--- Order of one append: blobs, AgentBox JSON, planes, sync, line, sync. A line that is there is whole and has its blobs.
 local agentbox = require "agentbox.formats.agentbox"
 local async = require "agentbox.async"
 local blobs = require "agentbox.store.blobs"
@@ -23,6 +25,7 @@ local message = require "agentbox.log"
 local name = require "agentbox.store.name"
 local os_ = require "agentbox.sys.os"
 local plain = require "agentbox.record.plain"
+local planes = require "agentbox.store.planes"
 local recover = require "agentbox.store.recover"
 local rows = require "agentbox.store.rows"
 local secret = require "agentbox.secret"
@@ -81,6 +84,7 @@ local function open_segments(self)
   return log.open {
     segment = last, limit = function() return M.SEGMENT_BYTES end,
     path = function(n) return rows.segment_path(self.run_dir, n) end,
+    before = function() return self._planes:sync() end,
     ended = function(batch, failed)
       if not failed then self._rows:add(batch) end
     end,
@@ -105,6 +109,7 @@ local function open_parts(self, opts)
   if not self._lock then return nil, problem end
   recover.sweep(self.dir, self.run_dir)
   self.run, problem = describe_run(self, opts.meta)
+  self._planes = planes.open(self.run_dir)
   if self.run then self._segments, problem = open_segments(self) end
   if self._segments then self._groups, problem = groups.open(self.run_dir) end
   if self._groups then self._events, problem = events.open(self.run_dir) end
@@ -168,9 +173,9 @@ local function append_once(self, t)
   local entry, path
   if ok then ok, problem = self._events:sync() end
   if ok and self._json then path, problem = write_json(self, t) end
-  if path or ok and not self._json then
-    entry, problem = self._segments:append { row = summary.of(t.line), line = frame.close(secret.redact(json.encode(t.line))) }
-  end
+  local text
+  if path or ok and not self._json then text, problem = self._planes:pack(secret.redact(json.encode(t.line))) end
+  if text then entry, problem = self._segments:append { row = summary.of(t.line), line = frame.close(text) } end
   if entry then return { run_dir = self.run_dir, segment = entry.segment, offset = entry.offset, json = path } end
   if path then fs.remove(path) end
   return nil, problem
@@ -302,7 +307,7 @@ end
 
 --- Lets go of the run's folder; may be called twice.
 function Store:close()
-  for _, part in ipairs { "_segments", "_groups", "_events", "_rows", "_lock" } do
+  for _, part in ipairs { "_segments", "_planes", "_groups", "_events", "_rows", "_lock" } do
     if self[part] then self[part]:close() end
   end
   self._lock = nil

@@ -14,6 +14,7 @@
     X(hash)              \
     X(log)               \
     X(os)                \
+    X(plane)             \
     X(rand)              \
     X(time)              \
     X(json)              \

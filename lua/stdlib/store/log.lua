@@ -29,15 +29,15 @@ local function open_segment(self)
   return true
 end
 
---- Opens a log. `ended` hears of every batch that was written, or taken back.
+--- Opens a log. `before` puts on the disk what the lines refer to, before they are written; `ended` hears of every batch that was written, or taken back.
 ---@async
 ---@nodiscard
----@param opts { path: fun(segment: integer): string; segment?: integer; limit?: fun(): integer; ended?: fun(batch: agentbox.LogEntry[], problem?: agentbox.Err) }
+---@param opts { path: fun(segment: integer): string; segment?: integer; limit?: fun(): integer; before?: fun(): boolean?, agentbox.Err?; ended?: fun(batch: agentbox.LogEntry[], problem?: agentbox.Err) }
 ---@return agentbox.Log?
 ---@return agentbox.Err? err
 function M.open(opts)
   local self = setmetatable({
-    _path = opts.path, segment = opts.segment or 0, _limit = opts.limit, _ended = opts.ended,
+    _path = opts.path, segment = opts.segment or 0, _limit = opts.limit, _before = opts.before, _ended = opts.ended,
     _pending = {}, _turn = async.semaphore(1),
   }, Log)
   local ok, problem = open_segment(self)
@@ -57,6 +57,7 @@ end
 local function write_batch(self, batch)
   local ok, problem = true, nil
   if not batch[1].offset then ok, problem = rotate(self) end
+  if ok and self._before then ok, problem = self._before() end
   if not ok then return nil, problem end
   local lines, at = {}, self._file:size()
   for _, entry in ipairs(batch) do

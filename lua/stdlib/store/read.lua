@@ -10,6 +10,7 @@ local foreign = require "agentbox.store.foreign"
 local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
+local planes = require "agentbox.store.planes"
 local parse = require "agentbox.record.parse"
 local rows = require "agentbox.store.rows"
 local traj = require "agentbox.traj"
@@ -43,7 +44,10 @@ local function from_line(text, path, n)
   if not sum then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
   local line, problem = parse.parse(text)
   if not line then return damaged(path, n, problem.msg) end
-  return traj.new(line, { read_blob = blob_reader(path:match "^(.*)/[^/]*$" or ".") })
+  local run_dir = path:match "^(.*)/[^/]*$" or "."
+  local ok, lost = planes.expand(line.calls, run_dir)
+  if not ok then return damaged(path, n, lost.msg) end
+  return traj.new(line, { read_blob = blob_reader(run_dir) })
 end
 
 -- An iterator over the lines of a file. A last line without its line feed is one that is being written, or that a
