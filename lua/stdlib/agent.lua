@@ -149,8 +149,11 @@ function Ctx:ask()
   self.doing = "model"
   local response, problem = complete(self.model, request)
   self.doing = nil
-  self.spent.model_s = self.spent.model_s + time.monotonic() - began
+  local waited_s = time.monotonic() - began
+  self.spent.model_s = self.spent.model_s + waited_s
   if not response then
+    if type(problem) ~= "table" then problem = err.new("model", tostring(problem or "the model gave no response")) end
+    problem.waited_s = waited_s -- also tells a call of the model from whatever else may fail
     self.rec:call { error = problem, request = request, leaf = self.leaf }
     return nil, problem
   end

@@ -60,6 +60,26 @@ function M.stop(reason, detail)
   return { reason = reason, class = class, detail = detail and tostring(detail) or nil }
 end
 
+-- Whether it was the server that used up the episode's time, by a call that was unanswered at its end: it never answered
+-- any, it had failed this one before, or it took longer than everything else together. An answer that had begun to come is
+-- the model's own length.
+local function server_was_late(problem, budget)
+  if budget.model_calls == 0 or (problem.tries or 1) > 1 then return true end
+  local had_begun = problem.times and problem.times.first
+  return not had_begun and (problem.waited_s or 0) > budget.total_s / 2
+end
+
+--- The stop reason for a model call that failed.
+---@param problem agentbox.Err
+---@param budget agentbox.Budget
+---@return "context_length"|"wall_timeout"|"model_error"
+function M.of_call(problem, budget)
+  if problem.code == "context" then return "context_length" end
+  local at_end = problem.code == "timeout" and budget:left_s() <= 0.1
+  if at_end and not server_was_late(problem, budget) then return "wall_timeout" end
+  return "model_error"
+end
+
 --- Whether the work may be verified at all.
 ---@param stop agentbox.Stop
 ---@return boolean

@@ -185,6 +185,24 @@ function M.test_a_custom_agent()
   lu.assertEquals(t.line.notes.who:decode(), "custom")
 end
 
+function M.test_a_failed_call_that_an_agent_raises_is_what_it_is()
+  local cases = {
+    { function() return nil, err.new("context", "too long") end, { "context_length", "policy", true } },
+    { function() return nil, err.new("model", "HTTP 500") end, { "model_error", "model_server", false } },
+    { function() return nil, err.new("timeout", "late") end, { "model_error", "model_server", false } },
+    { function() return nil, err.new("badarg", "no such model") end, { "model_error", "model_server", false } },
+    { function() return nil, "a word" end, { "model_error", "model_server", false } },
+    { function() return nil end, { "model_error", "model_server", false } },
+  }
+  for i, case in ipairs(cases) do
+    local bare = { name = "bare", describe = function() return { name = "bare" } end, complete = case[1] }
+    for _, agent in ipairs { "tool_loop", function(ctx) assert(ctx:ask()) end } do
+      local t = run(nil, {}, { model = bare, agent = agent })
+      lu.assertEquals({ t.stop_reason, t.failure_class, t.scored }, case[2], i)
+    end
+  end
+end
+
 function M.test_an_agent_that_raises_is_a_defect_of_the_engines_side()
   local t = run({ verifier = { command = "true" } }, { "x" }, { agent = function() error "agent bug" end })
   lu.assertEquals({ t.final_status, t.failure_class, t.scored }, { "error", "engine", false })

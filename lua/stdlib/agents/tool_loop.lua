@@ -8,8 +8,8 @@
 ---       └◄─────────────────────────────────────┘ the same reply or only unusable calls, too often: no_progress
 local err = require "agentbox.err"
 local json = require "agentbox.json"
+local outcome = require "agentbox.outcome"
 local schema = require "agentbox.schema"
-local time = require "agentbox.time"
 
 local M = {}
 
@@ -68,22 +68,6 @@ local function note_turn(progress, message, results)
 end
 
 -- ---------------------------------------------------------------- one turn
-
---- Whether it was the server that used up the episode's time, by a call that was still unanswered at its end: it never
---- answered any, it had failed this one before, or it took longer than everything else together. An answer that had
---- begun to come is the model's own length.
-local function server_was_late(ctx, problem, waited_s)
-  if ctx.budget.model_calls == 0 or (problem.tries or 1) > 1 then return true end
-  local had_begun = problem.times and problem.times.first
-  return not had_begun and waited_s > ctx.budget.total_s / 2
-end
-
-local function stop_for_model(ctx, problem, waited_s)
-  if problem.code == "context" then return "context_length", problem end
-  local at_end = problem.code == "timeout" and ctx.budget:left_s() <= 0.1
-  if at_end and not server_was_late(ctx, problem, waited_s) then return "wall_timeout", problem end
-  return "model_error", problem
-end
 
 local function without_calls(ctx, response, progress)
   local content = response.message.content
@@ -154,9 +138,8 @@ local function with_calls(ctx, response, progress, opts)
 end
 
 local function turn(ctx, progress, opts)
-  local began = time.monotonic()
   local response, problem = ctx:ask()
-  if not response then return stop_for_model(ctx, problem, time.monotonic() - began) end
+  if not response then return outcome.of_call(problem, ctx.budget), problem end
   local calls = response.message.tool_calls
   if calls and calls ~= json.null and #calls > 0 then return with_calls(ctx, response, progress, opts) end
   return without_calls(ctx, response, progress)

@@ -42,6 +42,7 @@ end
 --- What an agent's return or raise means.
 local function stop_of(self, ok, reason, detail)
   if ok then return outcome.stop(type(reason) == "string" and reason or "final_answer", detail) end
+  if err.is(reason) and reason.waited_s then return outcome.stop(outcome.of_call(reason, self.ctx.budget), reason) end
   if err.infra(reason) then
     return outcome.stop(err.class(reason) == "sandbox" and "sandbox_error" or "tool_error", reason)
   end
