@@ -16,19 +16,39 @@ local json = require "agentbox.json"
 local line_of = require "agentbox.record.line"
 local plain = require "agentbox.record.plain"
 local secret = require "agentbox.secret"
+local sys = require "agentbox.sys.json"
 local text = require "agentbox.text"
 local time = require "agentbox.sys.time"
 local traj = require "agentbox.traj"
 
 local M = { SCHEMA = line_of.SCHEMA }
 
+--- Nodes, calls and runs are JSON texts as soon as nothing of them changes any more: a rollout that waits holds no
+--- tables of what it did, and the line at its end is put together, not encoded. Numbers of nodes and calls count from
+--- 0; the lists below are by number + 1.
 ---@class agentbox.Recorder
+---@field private _n integer            # nodes so far
+---@field private _m string[]           # their messages
+---@field private _p (integer|false)[]  # their parents
+---@field private _o string[]           # their origins
+---@field private _c table<integer, integer>   # their calls
+---@field private _r table<integer, integer>   # their tool runs
+---@field private _said agentbox.Message[]     # the messages themselves, as they were handed over
+---@field private _calls string[]
+---@field private _out boolean[]        # calls of which a message came
+---@field private _runs string[]
+---@field private _checker agentbox.RecordChecker
 local Recorder = {}
 Recorder.__index = Recorder
 
 local ORIGINS = { prompt = true, sampled = true, tool = true, injected = true, rewritten = true }
 local PURPOSES = { agent = true, subagent = true, compaction = true, judge = true, aux = true }
 local MAX_EVENTS, MAX_EVENT_BYTES = 1000, 4096
+
+local encode_clean, redact = sys.encode_clean, secret.redact
+local put_run = sys.row({
+  "args", "call_id", "cut", "error", "exit", "is_error", "name", "node", "result", "slot", "step", "t", "traceback",
+}, { args = true, t = true })
 
 ---@class agentbox.RecorderOpts
 ---@field run_id string
@@ -47,11 +67,11 @@ local MAX_EVENTS, MAX_EVENT_BYTES = 1000, 4096
 ---@param opts agentbox.RecorderOpts
 ---@return agentbox.Recorder
 function M.new(opts)
-  local notes = {}
   local self = setmetatable({
-    _opts = opts, _notes = notes, _nodes = {}, _calls = {}, _runs = {}, _logs = {}, _blobs = {},
-    _extra = json.object {}, _agents = {}, _leaf = {}, _path = {}, _bases = {}, _messages = {}, _unsent = { count = 0 }, _steps = {}, _dropped = 0,
-    _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
+    _opts = opts, _notes = {}, _n = 0, _m = {}, _p = {}, _o = {}, _c = {}, _r = {}, _said = {}, _calls = {}, _out = {},
+    _runs = {},    _sums = calls.sums(), _checker = check.new(), _logs = {}, _blobs = {}, _extra = json.object {}, _agents = {},
+    _leaf = {}, _bases = {}, _steps = {}, _dropped = 0, _agent = opts.agent and opts.agent.name or "tool_loop",
+    _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
   if opts.tools and #opts.tools > 0 then self._tools = self:_tools_text(opts.tools) end
@@ -59,15 +79,14 @@ function M.new(opts)
 end
 
 -- JSON text of a value, fit for the record and free of secrets. Nearly every value is; only one that cannot be encoded,
--- or in which bytes were replaced, is looked at piece by piece. (The encoder raises for what JSON cannot say: hence
--- pcall.)
+-- or in which bytes are not UTF-8, is looked at piece by piece.
 function Recorder:_text(value, where, index)
-  local ok, encoded = pcall(json.encode, value)
-  if not ok or encoded:find("\u{FFFD}", 1, true) then
+  local encoded = encode_clean(value)
+  if not encoded then
     if index then where = ("%s[%d]"):format(where, index) end
     encoded = json.encode(plain.copy(value, where, self._notes))
   end
-  return secret.redact(encoded)
+  return redact(encoded)
 end
 
 -- Rollouts that offer the same tools have one list of them, and share its text.
@@ -111,21 +130,23 @@ end
 ---@param opts agentbox.MessageOpts
 ---@return integer node   # 0-based
 function Recorder:message(msg, opts)
-  if not ORIGINS[opts.origin] then error("unknown origin " .. tostring(opts.origin), 2) end
-  local thread = opts.thread or "main"
-  local index, before = #self._nodes, #self._notes
-  if opts.call then
-    local call = self._calls[opts.call + 1] or error("no call " .. opts.call, 2)
-    call.out = call.out or index
+  local origin, call, thread = opts.origin, opts.call, opts.thread or "main"
+  if not ORIGINS[origin] then error("unknown origin " .. tostring(origin), 2) end
+  local index, before = self._n, #self._notes
+  local n = index + 1
+  if call then
+    if not self._calls[call + 1] then error("no call " .. call, 2) end
+    calls.came_of(self, call, index)
   end
-  local node = {
-    p = opts.parent or self._leaf[thread] or json.null, o = opts.origin, c = opts.call,
-    m = self:_raw(msg, "nodes", index),
-  }
-  if #self._notes > before then node.scrubbed = true end
-  self._nodes[index + 1] = node
-  self._messages[node] = msg
-  self._leaf[thread] = index
+  local parent = opts.parent or self._leaf[thread]
+  self._n, self._leaf[thread] = n, index
+  self._m[n], self._said[n], self._o[n], self._c[n] = self:_text(msg, "nodes", index), msg, origin, call
+  self._p[n] = parent or false
+  if #self._notes > before then
+    self._scrubbed = self._scrubbed or {}
+    self._scrubbed[n] = true
+  end
+  self._checker:node(index, parent, origin, call, msg)
   return index
 end
 
@@ -147,26 +168,24 @@ function Recorder:call(opts)
   local purpose = opts.purpose or "agent"
   if not PURPOSES[purpose] then error("unknown purpose " .. tostring(purpose), 2) end
   local name = opts.agent or self._agent
-  self:agent(name)
+  if not self._agents[name] then self:agent(name) end
   local index = #self._calls
-  self._calls[index + 1] = calls.build(self, opts, index, name, purpose)
+  self._calls[index + 1] = calls.text(self, opts, index, name, purpose)
   return index
 end
 
 -- The ordinal of the assistant turn that a tool run belongs to, and that turn's node.
 function Recorder:_step(run)
-  local at = run.node or self._leaf[run.thread or "main"]
-  while at and at ~= json.null do
-    local node = self._nodes[at + 1]
-    if node.o == "sampled" then break end
-    at = node.p
-  end
+  local origins, parents = self._o, self._p
+  local at = run.node or self._leaf[run.thread or "main"] or false
+  while at and origins[at + 1] ~= "sampled" do at = parents[at + 1] end
   local key = at or -1
-  if not self._steps[key] then
-    self._steps[key] = self._next_step or 0
-    self._next_step = self._steps[key] + 1
+  local step = self._steps[key]
+  if not step then
+    step = self._next_step or 0
+    self._steps[key], self._next_step = step, step + 1
   end
-  return self._steps[key]
+  return step
 end
 
 ---@class agentbox.ToolRun
@@ -184,30 +203,26 @@ end
 ---@field traceback? string
 ---@field thread? string
 
+local function error_text(problem)
+  if problem == nil then return nil end
+  return plain.text(type(problem) == "table" and problem.msg or problem)
+end
+
 --- Adds one execution of a tool.
 ---@param run agentbox.ToolRun
 ---@return integer index   # 0-based
 function Recorder:tool_run(run)
-  local index = #self._runs
-  local entry = {}
-  entry.node = run.node or json.null
-  entry.slot = run.slot
-  entry.step = self:_step(run)
-  entry.name = run.name
-  entry.call_id = run.call_id
-  entry.t = run.t and json.array(run.t)
-  entry.is_error = run.is_error == true
-  entry.exit = run.exit
-  entry.cut = run.cut
-  if run.error ~= nil then entry.error = plain.reason(type(run.error) == "table" and run.error.msg or run.error) end
-  entry.traceback = plain.reason(run.traceback)
-  if run.node then
-    self._nodes[run.node + 1].r = index
+  local index, node, t = #self._runs, run.node, run.t
+  local args, result
+  if node then
+    self._r[node + 1] = index
   else
-    entry.args = self:_raw(run.args, "args")
-    entry.result = plain.text(run.result)
+    args, result = run.args ~= nil and self:_text(run.args, "args") or nil, plain.text(run.result)
   end
-  self._runs[index + 1] = entry
+  if t then self._checker:times("tool_runs", index, t[1], t[2]) end
+  self._runs[index + 1] = put_run(args, run.call_id, run.cut, error_text(run.error), run.exit, run.is_error == true,
+    run.name, node or json.null, result, run.slot, self:_step(run), t and sys.tuple(t[1], t[2]),
+    plain.text(run.traceback))
   return index
 end
 
@@ -245,8 +260,8 @@ end
 ---@return agentbox.Traj
 function Recorder:finish(result)
   local line = line_of.build(self, result)
-  for _, violation in ipairs(check.check(line, self._messages)) do line_of.add_violation(line, violation) end
-  return traj.new(line, { blobs = self._blobs })
+  for _, violation in ipairs(self._checker:finish(line)) do line_of.add_violation(line, violation) end
+  return traj.new(line, { blobs = self._blobs, task_id = self._opts.task.task_id })
 end
 
 M.check = check.check

@@ -81,12 +81,11 @@ end
 
 --- Wraps a record.
 ---@param line table
----@param from? { blobs?: table<string, string>, read_blob?: fun(hash: string): string?, table? }
+---@param from? { blobs?: table<string, string>, read_blob?: fun(hash: string): string?, table?, task_id?: string }
 ---@return agentbox.Traj
 function M.new(line, from)
-  local task = plain_of(line.task) or {}
   local self = {
-    line = line, id = line.id, run_id = line.run, task_id = task.id,
+    line = line, id = line.id, run_id = line.run, task_id = from and from.task_id or (plain_of(line.task) or {}).id,
     final_status = value_of(line.final_status), stop_reason = line.stop.reason,
     failure_class = value_of(line.stop.class),
     scored = line.reward.scored, reward = value_of(line.reward.value), status = line.status,

@@ -12,6 +12,7 @@
     X(fiber)             \
     X(fs)                \
     X(hash)              \
+    X(list)              \
     X(log)               \
     X(os)                \
     X(plane)             \

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lua/json_row.h"
+
 struct encoder {
     lua_State *L;
     const struct abl_json_format *format;
@@ -188,6 +190,37 @@ static int put_table(struct encoder *e, int idx)
     return put_members(e, idx);
 }
 
+/* A list of texts: what nobody looked at is copied. The elements are on top; pops them.
+ */
+static int put_texts(struct encoder *e)
+{
+    lua_State *L = e->L;
+    int list = lua_gettop(L);
+    lua_Integer n = (lua_Integer)lua_rawlen(L, list);
+    luaL_checkstack(L, 12, "JSON nesting");
+    ab_buf_putc(e->out, '[');
+    e->depth++;
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (i > 1)
+            ab_buf_putc(e->out, ',');
+        put_break(e);
+        size_t len;
+        const char *s =
+            lua_rawgeti(L, list, i) == LUA_TSTRING ? lua_tolstring(L, -1, &len) : NULL;
+        if (s)
+            ab_json_put_raw(e->out, s, len, e->format->style);
+        else if (put_value(e, list + 1) < 0)
+            return add_step(e, NULL, i), -1;
+        lua_settop(L, list);
+    }
+    e->depth--;
+    if (n > 0)
+        put_break(e);
+    ab_buf_putc(e->out, ']');
+    lua_pop(L, 1);
+    return 0;
+}
+
 /* Userdata: our own kinds; and NULL, which is lua-cjson's null. */
 static int put_userdata(struct encoder *e, int idx)
 {
@@ -206,6 +239,8 @@ static int put_userdata(struct encoder *e, int idx)
         ab_json_put_raw(e->out, s, len, e->format->style);
         return 0;
     default:
+        if (abl_json_push_texts(e->L, idx))
+            return put_texts(e);
         return refuse(e, AB_EBADARG, "a userdata has no JSON form");
     }
 }

@@ -6,6 +6,7 @@
 #include "lua/conv.h"
 #include "lua/json_column.h"
 #include "lua/json_encode.h"
+#include "lua/json_row.h"
 #include "lua/json_value.h"
 
 int luaopen_agentbox_sys_json(lua_State *L);
@@ -117,14 +118,31 @@ static int l_encode(lua_State *L)
     luaL_checkany(L, 1);
     lua_settop(L, 2);
     read_format(L, 2, &format);
-    struct ab_buf *out = abl_push_buf(L);
+    struct ab_buf *out = abl_take_buf(L);
     if (abl_json_encode(L, 1, &format, out, &err) < 0) {
-        ab_buf_fini(out);
+        abl_return_buf(L, 3);
         abl_push_errvalue(L, &err, "json.encode");
         return lua_error(L);
     }
     lua_pushlstring(L, out->data, out->len);
-    ab_buf_fini(out);
+    abl_return_buf(L, 3);
+    return 1;
+}
+
+/* encode_clean(value) -> text, or nil when JSON cannot say it or bytes are not UTF-8 */
+static int l_encode_clean(lua_State *L)
+{
+    static const struct abl_json_format strict = {.style = AB_JSON_STRICT,
+                                                  .max_bytes = MAX_TEXT_BYTES};
+    struct ab_err err;
+    luaL_checkany(L, 1);
+    lua_settop(L, 1);
+    struct ab_buf *out = abl_take_buf(L);
+    if (abl_json_encode(L, 1, &strict, out, &err) < 0)
+        lua_pushnil(L);
+    else
+        lua_pushlstring(L, out->data, out->len);
+    abl_return_buf(L, 2);
     return 1;
 }
 
@@ -218,6 +236,7 @@ int luaopen_agentbox_sys_json(lua_State *L)
     static const luaL_Reg lib[] = {
         {"decode", l_decode},
         {"encode", l_encode},
+        {"encode_clean", l_encode_clean},
         {"array", l_array},
         {"object", l_object},
         {"is_array", l_is_array},
@@ -226,9 +245,15 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"raw", l_raw},
         {"type", l_type},
         {"column", abl_json_column},
+        {"shape", abl_json_shape},
+        {"row", abl_json_row},
+        {"tuple", abl_json_tuple},
+        {"texts", abl_json_texts},
         {NULL, NULL},
     };
     abl_json_register(L);
+    lua_pushcfunction(L, l_decode);
+    abl_json_register_texts(L);
     luaL_newlib(L, lib);
     abl_json_push_null(L);
     lua_setfield(L, -2, "null");

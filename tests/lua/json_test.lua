@@ -205,4 +205,53 @@ function M.test_finalizers_may_parse_while_values_are_built()
   collectgarbage()
 end
 
+-- ---------------------------------------------------------------- names known beforehand (private)
+
+local sys = require "agentbox.sys.json"
+
+function M.test_shapes_make_objects_in_order()
+  local make = sys.shape("b", "a", "c")
+  lu.assertEquals(json.encode(make(1, "x", false)), '{"b":1,"a":"x","c":false}')
+  local partial = make(nil, "x")
+  lu.assertEquals(json.encode(partial), '{"a":"x"}')
+  partial.b = 2
+  lu.assertEquals(json.encode(partial), '{"a":"x","b":2}')
+  lu.assertEquals(json.encode(make()), "{}")
+  lu.assertErrorMsgContains("came twice", sys.shape, "a", "a")
+end
+
+function M.test_rows_are_texts()
+  local put = sys.row({ "z", 'q"', "t" }, { t = true })
+  lu.assertEquals(put(1.5, { 1, "two" }, "[3]"), '{"z":1.5,"q\\"":[1,"two"],"t":[3]}')
+  lu.assertEquals(put(nil, json.null, { a = 1 }), '{"q\\"":null,"t":{"a":1}}')
+  lu.assertEquals(put(), "{}")
+  lu.assertEquals(put("a\xff"), '{"z":"a\u{FFFD}"}')
+  local _, problem = pcall(put, print)
+  lu.assertEquals(problem.code, "badarg")
+  lu.assertEquals(put(2), '{"z":2}') -- a failure leaves nothing behind
+  lu.assertEquals(sys.tuple(1, "a", json.null, 0.5), '[1,"a",null,0.5]')
+  lu.assertEquals(sys.tuple(), "[]")
+end
+
+function M.test_what_json_cannot_say_is_not_clean()
+  lu.assertEquals(sys.encode_clean { a = "\u{FFFD}" }, '{"a":"\u{FFFD}"}')
+  for _, value in ipairs { { "\xff" }, { print }, { 0 / 0 }, { ["\xc3"] = 1 } } do lu.assertNil(sys.encode_clean(value)) end
+end
+
+function M.test_a_list_of_texts_is_decoded_where_somebody_looks()
+  local list = sys.texts({ '{"a":1,"m":{"x":[]}}', "[2]" }, { raw = { "m" } })
+  lu.assertEquals(#list, 2)
+  lu.assertEquals(list[1].a, 1)
+  lu.assertEquals(json.type(list[1].m), "raw")
+  lu.assertNil(list[3])
+  lu.assertNil(list.x)
+  lu.assertEquals(json.encode { l = list }, '{"l":[{"a":1,"m":{"x":[]}},[2]]}')
+  list[1].a = 5
+  lu.assertEquals(json.encode(list), '[{"a":5,"m":{"x":[]}},[2]]')
+  local seen = 0
+  for i, one in ipairs(list) do seen = seen + i * (one.a or one[1]) end
+  lu.assertEquals(seen, 9)
+  lu.assertEquals(json.encode(sys.texts {}), "[]")
+end
+
 return M

@@ -17,6 +17,35 @@ function M.decode(text, opts) end
 ---@return string
 function M.encode(value, opts) end
 
+--- The JSON text; nil when JSON cannot say the value, or bytes of it are not UTF-8.
+---@param value any
+---@return string?
+function M.encode_clean(value) end
+
+--- A function that makes objects with these members, in this order; a nil leaves its member out.
+---@param name string
+---@param ... string
+---@return fun(...): table
+function M.shape(name, ...) end
+
+--- A function that makes the JSON text of an object with these members; a nil leaves its member out. A string for a name
+--- in `texts` is JSON text itself; it is not checked.
+---@param names string[]
+---@param texts? table<string, boolean>
+---@return fun(...): string
+function M.row(names, texts) end
+
+--- The JSON text of a list.
+---@param ... any
+---@return string
+function M.tuple(...) end
+
+--- A list whose elements are the JSON texts in `list` until somebody looks; then they are decoded, once.
+---@param list string[]
+---@param opts? agentbox.JsonDecodeOpts
+---@return userdata
+function M.texts(list, opts) end
+
 ---@param t? table
 ---@return table
 function M.array(t) end

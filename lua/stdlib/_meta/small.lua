@@ -23,6 +23,21 @@ function hash.sha256(bytes) end
 ---@return agentbox.Hasher
 function hash.hasher() end
 
+---@class agentbox.sys.list
+local list = {}
+
+---@param a table
+---@param b table
+---@param n integer
+---@return boolean   # whether the first n elements are the same values
+function list.same(a, b, n) end
+---@param tables table[]
+---@param name string
+---@param values table
+---@param n integer
+---@return boolean   # whether the member `name` of the first n tables is the value at the same place
+function list.have(tables, name, values, n) end
+
 ---@class agentbox.sys.rand
 local rand = {}
 

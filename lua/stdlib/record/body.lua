@@ -10,6 +10,7 @@
 local err = require "agentbox.err"
 local hash = require "agentbox.sys.hash"
 local json = require "agentbox.json"
+local sys = require "agentbox.sys.json"
 local utf = require "agentbox.text"
 
 local M = {}
@@ -30,17 +31,19 @@ local function inline(text)
   return (json.raw(text))
 end
 
+local put_body = sys.row({ "body", "bytes", "hash" }, { body = true })
+local put_factored = sys.row({ "bytes", "cut", "hash", "params" }, { cut = true, params = true })
+
 --- Describes a body; bytes that do not stand in the line are added to `blobs`.
 ---@param text string
 ---@param blobs table<string, string>   # hash → bytes, written by the store before the line
----@return table entry                  # { hash, bytes, body? }
-function M.keep(text, blobs)
-  local entry = {}
-  entry.hash = M.hash(text)
-  entry.bytes = #text
-  entry.body = inline(text)
-  if not entry.body then blobs[entry.hash] = text end
-  return entry
+---@param made? boolean                 # our own encoder wrote it: it is JSON, on one line
+---@return string entry                 # JSON text of { hash, bytes, body? }
+function M.keep(text, blobs, made)
+  local id = M.hash(text)
+  local inside = made and #text <= M.INLINE_MAX or inline(text) ~= nil
+  if not inside then blobs[id] = text end
+  return put_body(inside and text or nil, #text, id)
 end
 
 -- The offset of `value` behind `"name":` in a part of `text`, or nil.
@@ -50,12 +53,8 @@ local function locate(text, name, value, from, to)
   return at and from + last - #value
 end
 
---- Describes a request by what the graph does not hold already; nil if it cannot be rebuilt that way.
----@param text string          # the body as it was sent
----@param messages string      # the path's messages as one JSON array
----@param tools string?        # the record's tool list as one JSON array
----@return table? entry        # { hash, bytes, params, cut = { messages, tools? } }
-function M.factor(text, messages, tools)
+-- The text around messages and tools, and where they stood; nil if they are not there.
+local function factored(text, messages, tools)
   local at = locate(text, "messages", messages, 1, #text)
   if not at then return nil end
   local cuts = { { name = "messages", at = at, value = messages } }
@@ -72,15 +71,26 @@ function M.factor(text, messages, tools)
     size, from = size + 2, cut.at + #cut.value
   end
   parts[#parts + 1] = text:sub(from)
-  local params = inline(table.concat(parts))
+  local params = table.concat(parts)
+  if not inline(params) then return nil end
+  return params, json.encode(offsets)
+end
+
+--- Describes a request by what the graph does not hold already; nil if it cannot be rebuilt that way.
+---@param text string          # the body as it was sent
+---@param messages string      # the path's messages as one JSON array
+---@param tools string?        # the record's tool list as one JSON array
+---@return string? entry       # JSON text of { hash, bytes, params, cut = { messages, tools? } }
+function M.factor(text, messages, tools)
+  local params, cut = factored(text, messages, tools)
   if not params then return nil end
-  return { hash = M.hash(text), bytes = #text, params = params, cut = offsets }
+  return put_factored(#text, cut, M.hash(text), params)
 end
 
 --- What the requests of a model without a server have in common.
 ---@class agentbox.BodyFrame
----@field params agentbox.JsonRaw
----@field cut table<string, integer>
+---@field params string    # JSON text, and so is `cut`
+---@field cut string
 ---@field head string     # the body's bytes up to the first message
 ---@field tail string     # those behind the last
 
@@ -89,10 +99,10 @@ end
 ---@param tools string?
 ---@return agentbox.BodyFrame?
 function M.frame(form, tools)
-  local entry = M.factor(form, "[]", tools)
-  if not entry then return nil end
+  local params, cut = factored(form, "[]", tools)
+  if not params then return nil end
   local _, at = form:find('"messages":[', 1, true)
-  return { params = entry.params, cut = entry.cut, head = form:sub(1, at), tail = form:sub(at + 1) }
+  return { params = params, cut = cut, head = form:sub(1, at), tail = form:sub(at + 1) }
 end
 
 --- A hasher for bodies in a frame, to be fed the messages with commas between them.
@@ -106,9 +116,9 @@ end
 ---@param frame agentbox.BodyFrame
 ---@param hasher agentbox.Hasher
 ---@param bytes integer      # of the whole body
----@return table entry
+---@return string entry     # as factor's
 function M.framed(frame, hasher, bytes)
-  return { hash = "sha256:" .. hasher:hex(frame.tail), bytes = bytes, params = frame.params, cut = frame.cut }
+  return put_factored(bytes, frame.cut, "sha256:" .. hasher:hex(frame.tail), frame.params)
 end
 
 local function fill(params, cut, values)

@@ -1,23 +1,55 @@
---- One model call as the record holds it: what was sent, what came back, what it cost.
+--- One model call as the record holds it: what was sent, what came back, what it cost. Its JSON text is made at once;
+--- what the line says about all calls together is summed up here.
 local body = require "agentbox.record.body"
 local json = require "agentbox.json"
-local plain = require "agentbox.record.plain"
+local request = require "agentbox.record.request"
 local secret = require "agentbox.secret"
+local sys = require "agentbox.sys.json"
 local tokens = require "agentbox.record.tokens"
 
 local M = {}
 
-local function usage_of(usage)
-  if not usage then return nil end
-  return { prompt = usage.prompt, completion = usage.completion, total = usage.total, cached = usage.cached }
+local redact, tuple = secret.redact, sys.tuple
+
+local put_call = sys.row({
+  "agent", "api", "error", "finish", "i", "leaf", "model", "notes", "out", "purpose", "repaired", "request", "response",
+  "response_id", "sampling", "session", "t", "tokens", "trainable", "tries", "usage", "versions",
+}, { error = true, finish = true, notes = true, request = true, response = true, sampling = true, t = true })
+local put_finish = sys.row { "norm", "raw" }
+local put_usage = sys.row { "cached", "completion", "prompt", "total" }
+
+---@class agentbox.CallSums
+---@field model_calls integer       # of the agent, that succeeded
+---@field usage? table              # nil: no server told any
+---@field low? integer              # version of the weights
+---@field high? integer
+---@field sampled boolean           # there is a call to train on
+---@field evidence boolean          # one of them has token ids
+---@field why string[]              # why not to train on them
+
+---@return agentbox.CallSums
+function M.sums()
+  return { model_calls = 0, sampled = false, evidence = false, why = {} }
 end
 
-local function times_of(call)
-  if call.t then return json.array(call.t) end
-  local times = (call.response or call.error or {}).times
-  if not times or not times.queued then return nil end
-  local done = times.done or times.first or times.queued
-  return json.array { times.queued, times.first or done, done }
+local function add_usage(sums, usage)
+  local sum = sums.usage or {}
+  sums.usage = sum
+  for _, name in ipairs { "prompt", "completion", "total", "cached" } do
+    if usage[name] then sum[name] = (sum[name] or 0) + usage[name] end
+  end
+end
+
+-- What training may hold against a call that it may train on.
+local function weigh(sums, index, call, problem)
+  sums.sampled = true
+  if tokens.is_rl_grade(call) then
+    sums.evidence = true
+    if call.tokens.drift == "unknown" then table.insert(sums.why, ("call %d: drift unknown"):format(index)) end
+    if problem then table.insert(sums.why, ("call %d: %s"):format(index, problem)) end
+  elseif sums.evidence then
+    table.insert(sums.why, ("call %d: no token ids from the server"):format(index))
+  end
 end
 
 -- A step of the weights is pinned by the model's name, as in `fixer@12` or `fixer:step12`.
@@ -25,117 +57,102 @@ local function version_of(name)
   return tonumber(name and (name:match "@(%d+)$" or name:match ":step(%d+)$"))
 end
 
--- The path to `leaf` as one JSON array. The next call's path mostly goes on from this one's.
-local function messages_text(rec, leaf)
-  local known, path, at = rec._path, {}, leaf
-  while at and at ~= json.null and at ~= known.leaf do
-    local node = rec._nodes[at + 1]
-    table.insert(path, 1, node.m:text())
-    at = node.p
+-- Most calls of a rollout name the same models.
+local function known_version(rec, served)
+  if rec._versioned ~= served or served == nil then
+    rec._versioned = served
+    rec._version = version_of(served) or version_of(rec._opts.model and rec._opts.model.name)
   end
-  if known.leaf and at == known.leaf then table.insert(path, 1, known.text) end
-  known.leaf = leaf
-  known.text = table.concat(path, ",")
-  return "[" .. known.text .. "]"
+  return rec._version
+end
+
+local function times_of(rec, index, opts)
+  local t = opts.t
+  local a, b, c
+  if t then
+    a, b, c = t[1], t[2], t[3]
+  else
+    local times = (opts.response or opts.error or {}).times
+    if not times or not times.queued then return nil end
+    a, c = times.queued, times.done or times.first or times.queued
+    b = times.first or c
+  end
+  if c then
+    rec._checker:times("calls", index, a, b, c)
+    return tuple(a, b, c)
+  end
+  return json.encode(json.array(t))
 end
 
 -- Sampling parameters are one table for all calls of a rollout.
 local function sampling_of(rec, sampling)
-  local known = rec._path
-  if known.sampling ~= sampling then
-    known.sampling = sampling
-    known.sampling_text = rec:_raw(sampling, "sampling")
+  if sampling == nil then return nil end
+  if rec._sampling ~= sampling then
+    rec._sampling = sampling
+    rec._sampling_text = rec:_text(sampling, "sampling")
   end
-  return known.sampling_text
-end
-
--- Whether the messages of a request are those of the path to `leaf`, as they were recorded and as a server would have got
--- them. What the path has is kept, so that a turn adds only what is new.
-local function is_path(rec, leaf, unsent)
-  local messages, outgoing = unsent.request.messages, unsent.outgoing
-  local known, fresh, at = rec._unsent, {}, leaf
-  while at and at ~= json.null and at ~= known.leaf do
-    fresh[#fresh + 1] = at
-    at = rec._nodes[at + 1].p
-  end
-  if at ~= known.leaf or not known.leaf then
-    known = { count = 0, messages = {}, contents = {}, nodes = {}, done = 0, clean = true }
-    rec._unsent = known
-  end
-  known.leaf = leaf
-  for i = #fresh, 1, -1 do
-    local node, n = rec._nodes[fresh[i] + 1], known.count + 1
-    local message = rec._messages[node]
-    known.clean = known.clean and outgoing(message) == message
-    known.messages[n], known.contents[n], known.nodes[n], known.count = message, message.content, node, n
-  end
-  if not known.clean or unsent.count ~= known.count then return false end
-  local recorded, contents = known.messages, known.contents
-  for i = 1, known.count do
-    local message = messages[i]
-    if message ~= recorded[i] or message.content ~= contents[i] then return false end
-  end
-  return true
-end
-
--- The request of a model that has no server: its bytes follow from the path, and only their hash is made. Nil when the
--- rest of it is too large to stand in the line.
-local function unsent_of(rec, call)
-  local form = secret.redact(call.response.unsent.form)
-  local path = rec._unsent
-  if path.form ~= form then
-    path.form, path.frame, path.done, path.bytes = form, body.frame(form, rec._tools), 0, #form
-    path.hasher = path.frame and body.hasher(path.frame)
-  end
-  if not path.frame then return nil end
-  for i = path.done + 1, path.count do
-    local text = path.nodes[i].m:text()
-    if i > 1 then path.hasher:update "," end
-    path.hasher:update(text)
-    path.bytes = path.bytes + #text + (i > 1 and 1 or 0)
-  end
-  path.done = path.count
-  return body.framed(path.frame, path.hasher, path.bytes)
-end
-
-local function request_of(rec, call)
-  local source = call.response or call.error or {}
-  local unsent = source.unsent
-  if unsent and unsent.form and call.leaf and is_path(rec, call.leaf, unsent) then
-    local entry = unsent_of(rec, call)
-    if entry then return entry end
-  end
-  if not source.raw_request then return nil end
-  local sent = secret.redact(source.raw_request)
-  if call.leaf then
-    local entry = body.factor(sent, messages_text(rec, call.leaf), rec._tools)
-    if entry then return entry end
-  end
-  return body.keep(sent, rec._blobs)
+  return rec._sampling_text
 end
 
 local function failure_of(rec, err)
-  return rec:_raw({
-    code = err.code, msg = plain.reason(err.msg or err), http_status = err.http_status, sys = err.sys, body = err.body,
+  return rec:_text({
+    code = err.code, msg = tostring(err.msg or err), http_status = err.http_status, sys = err.sys, body = err.body,
     tries = err.tries,
   }, "error")
 end
 
--- What only a call that succeeded has.
-local function add_answer(rec, call, response, thread)
-  if response.raw_response then call.response = body.keep(secret.redact(response.raw_response), rec._blobs) end
-  call.response_id = response.response_id
-  call.model = response.served_model
-  local finish = response.finish or {}
-  call.finish = { raw = finish.raw or json.null, norm = finish.norm or "other" }
-  call.tokens, rec._bases[thread] = tokens.pack(response.tokens, call.i, rec._bases[thread])
-  local version = version_of(response.served_model) or version_of(rec._opts.model and rec._opts.model.name)
-  if version then call.versions = { { n = call.tokens and call.tokens.n_out or 0, v = version } } end
-  call.usage = usage_of(response.usage)
-  if response.repaired then call.repaired = true end
-  if response.notes and #response.notes > 0 then
-    call.notes = rec:_raw(table.move(response.notes, 1, #response.notes, 1, {}), "notes")
+local NO_FINISH = {}
+
+local function finish_of(finish)
+  return put_finish(finish.norm or "other", finish.raw or json.null)
+end
+
+local function versions_of(rec, sums, served, n_out)
+  local version = known_version(rec, served)
+  if not version then return nil end
+  sums.low, sums.high = math.min(sums.low or version, version), math.max(sums.high or version, version)
+  return { { n = n_out or 0, v = version } }
+end
+
+local function notes_of(rec, notes)
+  if not notes or #notes == 0 then return nil end
+  return rec:_text(table.move(notes, 1, #notes, 1, {}), "notes")
+end
+
+local function answered(rec, opts, index, name, purpose, trainable)
+  local response, sums, asked = opts.response, rec._sums, opts.request or NO_FINISH
+  local thread = opts.thread or "main"
+  local usage, planes, n_out = response.usage, nil, nil
+  if response.tokens then
+    planes, rec._bases[thread] = tokens.pack(response.tokens, index, rec._bases[thread])
+    n_out = planes and planes.n_out
   end
+  local versions = versions_of(rec, sums, response.served_model, n_out)
+  local problem
+  local call = NO_FINISH
+  if planes or versions then
+    call = { tokens = planes, versions = versions }
+    problem = rec._checker:planes(index, call)
+  end
+  rec._checker:call(index, purpose, false, response.response_id, response.served_model)
+  if trainable then weigh(sums, index, call, problem) end
+  if usage then add_usage(sums, usage) end
+  if purpose == "agent" then sums.model_calls = sums.model_calls + 1 end
+  local text = response.raw_response
+  return put_call(name, "chat", nil, finish_of(response.finish or NO_FINISH), index, opts.leaf, response.served_model,
+    notes_of(rec, response.notes), nil, purpose, response.repaired and true or nil, request.of(rec, opts),
+    text and body.keep(redact(text), rec._blobs, response.made), response.response_id, sampling_of(rec, asked.sampling),
+    asked.session, times_of(rec, index, opts), planes, trainable, response.tries,
+    usage and put_usage(usage.cached, usage.completion, usage.prompt, usage.total), versions)
+end
+
+local function failed(rec, opts, index, name, purpose)
+  local problem, asked = opts.error, opts.request or NO_FINISH
+  rec._checker:call(index, purpose, problem ~= nil)
+  if not problem and purpose == "agent" then rec._sums.model_calls = rec._sums.model_calls + 1 end
+  return put_call(name, "chat", problem and failure_of(rec, problem), nil, index, opts.leaf, nil, nil, json.null,
+    purpose, nil, request.of(rec, opts), nil, nil, sampling_of(rec, asked.sampling), asked.session,
+    times_of(rec, index, opts), nil, false, problem and problem.tries)
 end
 
 --- Makes the entry of a call.
@@ -144,23 +161,23 @@ end
 ---@param index integer
 ---@param name string       # who spoke
 ---@param purpose string
----@return table call
-function M.build(rec, opts, index, name, purpose)
-  local response, request = opts.response, opts.request or {}
-  local wanted = opts.trainable
-  if wanted == nil then wanted = purpose == "agent" end
-  local call = {
-    i = index, agent = name, purpose = purpose, trainable = response ~= nil and wanted, api = "chat",
-    session = request.session, request = request_of(rec, opts), leaf = opts.leaf,
-    sampling = sampling_of(rec, request.sampling), tries = (response or opts.error or {}).tries, t = times_of(opts),
-  }
-  if response then
-    add_answer(rec, call, response, opts.thread or "main")
-  else
-    call.out = json.null
-    call.error = opts.error and failure_of(rec, opts.error)
-  end
-  return call
+---@return string text
+function M.text(rec, opts, index, name, purpose)
+  if not opts.response then return failed(rec, opts, index, name, purpose) end
+  local trainable = opts.trainable
+  if trainable == nil then trainable = purpose == "agent" end
+  return answered(rec, opts, index, name, purpose, trainable)
+end
+
+--- Names the first message that came of a call.
+---@param rec agentbox.Recorder
+---@param call integer
+---@param node integer
+function M.came_of(rec, call, node)
+  if rec._out[call + 1] then return end
+  local text = rec._calls[call + 1]
+  rec._out[call + 1] = true
+  rec._calls[call + 1] = ('%s,"out":%d}'):format(text:sub(1, -2), node)
 end
 
 return M

@@ -1,7 +1,8 @@
---- The invariants of a record that need nothing but its own line. A violation is a bug of the engine.
+--- The invariants of a record that need nothing but the record. A violation is a bug of the engine.
 ---
---- Rules have the numbers of docs/trajectories.md: 1 planes, 4 response ids, 5 nodes and calls, 6 tool messages,
---- 8 reward, 9 use, 10 numbers and times, 11 versions.
+--- The recorder feeds a checker as things happen; `check` feeds one with a line that was read back. Rules have the
+--- numbers of docs/trajectories.md: 1 planes, 4 response ids, 5 nodes and calls, 6 tool messages, 8 reward, 9 use,
+--- 10 numbers and times, 11 versions.
 local json = require "agentbox.json"
 local tokens = require "agentbox.record.tokens"
 
@@ -12,133 +13,166 @@ local M = {}
 ---@field where string
 ---@field msg string
 
+---@class agentbox.RecordChecker
+---@field found agentbox.Violation[]
+---@field private ids table<string, table<string, integer>>   # model → response id → call
+---@field private failed table<integer, boolean>              # calls
+---@field private unused table<integer, boolean>              # calls of the agent of which no message came
+---@field private calls integer
+---@field private asked table<integer, table>                 # assistant node → its calls
+---@field private answered table<integer, integer>            # assistant node → how many of them
+---@field private owner table<integer, integer>               # tool node → the assistant node it answers
+local Checker = {}
+Checker.__index = Checker
+
+---@return agentbox.RecordChecker
+function M.new()
+  return setmetatable({
+    found = {}, ids = {}, failed = {}, unused = {}, calls = 0, asked = {}, answered = {}, owner = {},
+  }, Checker)
+end
+
+local NO_CALLS = {}
+
 local function value_of(field)
   if field == json.null then return nil end
   return field
 end
 
-local function message_of(node)
-  return json.type(node.m) == "raw" and node.m:decode() or node.m
+local function add(self, rule, what, index, msg)
+  local where = index and ("%s[%d]"):format(what, index) or what
+  self.found[#self.found + 1] = { rule = rule, where = where, msg = msg }
 end
 
-local function check_planes(line, add)
-  for _, call in ipairs(line.calls) do
-    local problem = tokens.problem(call)
-    if problem then add(1, "calls[" .. call.i .. "]", problem) end
+--- A call, in the order of their numbers.
+---@param index integer        # from 0
+---@param purpose string
+---@param failed boolean
+---@param id? string           # the server's
+---@param model? string
+function Checker:call(index, purpose, failed, id, model)
+  self.calls = index + 1
+  if failed then
+    self.failed[index] = true
+  elseif purpose == "agent" then
+    self.unused[index] = true
   end
+  if not id then return end
+  local seen = self.ids[model or ""]
+  if not seen then
+    seen = {}
+    self.ids[model or ""] = seen
+  end
+  if seen[id] then add(self, 4, "calls", index, ("response id %q was used by call %d"):format(id, seen[id])) end
+  seen[id] = index
 end
 
-local function check_response_ids(line, add)
-  local seen = {}
-  for _, call in ipairs(line.calls) do
-    local id = value_of(call.response_id)
-    local key = id and (value_of(call.model) or "") .. "\0" .. id
-    if key and seen[key] then
-      add(4, "calls[" .. call.i .. "]", ("response id %q was used by call %d"):format(id, seen[key]))
-    end
-    if key then seen[key] = call.i end
+--- The token planes and the versions of a call.
+---@param index integer
+---@param call { tokens?: table, versions?: table[] }
+---@return string? problem   # with the planes
+function Checker:planes(index, call)
+  local problem = tokens.problem(call)
+  if problem then add(self, 1, "calls", index, problem) end
+  local sum, counted = 0, call.tokens and call.tokens.n_out
+  for _, segment in ipairs(call.versions or {}) do sum = sum + segment.n end
+  if call.versions and counted and sum ~= counted then
+    add(self, 11, "calls", index, "the segments do not add up to the output")
   end
+  return problem
 end
 
-local function check_nodes(line, add)
-  local used = {}
-  for i, node in ipairs(line.nodes) do
-    local where = "nodes[" .. i - 1 .. "]"
-    local parent = value_of(node.p)
-    if parent and (parent < 0 or parent >= i - 1) then add(5, where, "its parent comes after it") end
-    if node.o == "sampled" then
-      local call = node.c and line.calls[node.c + 1]
-      if not call then add(5, where, "sampled by no call") end
-      if call and value_of(call.error) then add(5, where, "sampled by a call that failed") end
-      if node.c then used[node.c] = true end
-    elseif node.c then
-      add(5, where, "has a call but was not sampled")
-    end
-  end
-  for _, call in ipairs(line.calls) do
-    if call.purpose == "agent" and not value_of(call.error) and not used[call.i] then
-      add(5, "calls[" .. call.i .. "]", "no message came of it")
-    end
-  end
+--- Times that must not go backwards.
+---@param what string
+---@param index integer
+---@param a number
+---@param b number
+---@param c? number
+function Checker:times(what, index, a, b, c)
+  if b < a or c and c < b then add(self, 10, what, index, "its times go backwards") end
 end
 
 -- The tool messages that follow an assistant message answer its calls in their order, each once.
-local function check_tools(line, add, messages)
-  local pending, at = {}, {}
-  for i, node in ipairs(line.nodes) do
-    local msg = messages and messages[node] or message_of(node)
-    if msg.role == "assistant" then
-      local ids = {}
-      for _, call in ipairs(value_of(msg.tool_calls) or {}) do ids[#ids + 1] = call.id end
-      pending[i - 1], at[i - 1] = ids, 0
-    elseif node.o == "tool" then
-      local owner, id = value_of(node.p), msg.tool_call_id
-      while owner and line.nodes[owner + 1].o == "tool" do owner = value_of(line.nodes[owner + 1].p) end
-      local ids = owner and pending[owner]
-      if not ids then
-        add(6, "nodes[" .. i - 1 .. "]", "a tool message that follows no assistant message")
-      else
-        at[owner] = at[owner] + 1
-        if ids[at[owner]] ~= id then
-          add(6, "nodes[" .. i - 1 .. "]", ("answers %s out of order"):format(tostring(id)))
-        end
-      end
+local function answer(self, index, parent, id)
+  local owner = parent and (self.owner[parent] or self.asked[parent] and parent)
+  if not owner then return add(self, 6, "nodes", index, "a tool message that follows no assistant message") end
+  local n = self.answered[owner] + 1
+  self.owner[index], self.answered[owner] = owner, n
+  local call = self.asked[owner][n]
+  if not call or call.id ~= id then add(self, 6, "nodes", index, ("answers %s out of order"):format(tostring(id))) end
+end
+
+--- A node, in the order of their numbers; its call before it.
+---@param index integer      # from 0
+---@param parent? integer
+---@param origin string
+---@param call? integer
+---@param message agentbox.Message
+function Checker:node(index, parent, origin, call, message)
+  if parent and (parent < 0 or parent >= index) then add(self, 5, "nodes", index, "its parent comes after it") end
+  if origin == "sampled" then
+    if not call or call >= self.calls then
+      add(self, 5, "nodes", index, "sampled by no call")
+    else
+      if self.failed[call] then add(self, 5, "nodes", index, "sampled by a call that failed") end
+      self.unused[call] = nil
     end
+  elseif call then
+    add(self, 5, "nodes", index, "has a call but was not sampled")
+  end
+  if message.role == "assistant" then
+    self.asked[index], self.answered[index] = value_of(message.tool_calls) or NO_CALLS, 0
+  elseif origin == "tool" then
+    answer(self, index, parent, message.tool_call_id)
   end
 end
 
-local function check_reward(line, add)
+local function check_reward(self, line)
   local scored, value = line.reward.scored, value_of(line.reward.value)
-  if scored ~= (value ~= nil) then add(8, "reward", "scored and value disagree") end
+  if scored ~= (value ~= nil) then add(self, 8, "reward", nil, "scored and value disagree") end
   local class = value_of(line.stop.class)
   if class and class ~= "policy" and scored then
-    add(8, "reward", ("a rollout of class %s has a number"):format(class))
+    add(self, 8, "reward", nil, ("a rollout of class %s has a number"):format(class))
   end
-  if not scored and line.use.rl then add(9, "use", "an unscored rollout is offered for training") end
+  if not scored and line.use.rl then add(self, 9, "use", nil, "an unscored rollout is offered for training") end
 end
 
-local function check_times(line, add)
-  local function ordered(list, where)
-    for i = 2, #list do
-      if list[i] < list[i - 1] then return add(10, where, "its times go backwards") end
-    end
+--- What only the finished line shows.
+---@param line table
+---@return agentbox.Violation[] violations   # all there are
+function Checker:finish(line)
+  for index = 0, next(self.unused) and self.calls - 1 or -1 do
+    if self.unused[index] then add(self, 5, "calls", index, "no message came of it") end
   end
-  for _, call in ipairs(line.calls) do
-    if value_of(call.t) then ordered(call.t, "calls[" .. call.i .. "]") end
+  check_reward(self, line)
+  if line.finished < line.started then add(self, 10, "finished", nil, "before started") end
+  local low, high = value_of(line.policy.version_min), value_of(line.policy.version_max)
+  if low and high and low > high then add(self, 11, "policy", nil, "version_min is above version_max") end
+  return self.found
+end
+
+local function feed_call(checker, call)
+  checker:call(call.i, call.purpose, value_of(call.error) ~= nil, value_of(call.response_id), value_of(call.model))
+  checker:planes(call.i, call)
+  local t = value_of(call.t)
+  for i = 2, #(t or {}) do checker:times("calls", call.i, t[i - 1], t[i]) end
+end
+
+--- Checks a line that was read back.
+---@param line table
+---@return agentbox.Violation[] violations   # empty when all is well
+function M.check(line)
+  local checker = M.new()
+  for _, call in ipairs(line.calls) do feed_call(checker, call) end
+  for i, node in ipairs(line.nodes) do
+    local message = json.type(node.m) == "raw" and node.m:decode() or node.m
+    checker:node(i - 1, value_of(node.p), node.o, node.c, message)
   end
   for i, run in ipairs(line.tool_runs) do
-    if value_of(run.t) then ordered(run.t, "tool_runs[" .. i - 1 .. "]") end
+    local t = value_of(run.t)
+    if t and #t == 2 then checker:times("tool_runs", i - 1, t[1], t[2]) end
   end
-  if line.finished < line.started then add(10, "finished", "before started") end
-end
-
-local function check_versions(line, add)
-  local low, high = value_of(line.policy.version_min), value_of(line.policy.version_max)
-  if low and high and low > high then add(11, "policy", "version_min is above version_max") end
-  for _, call in ipairs(line.calls) do
-    local sum, counted = 0, call.tokens and call.tokens.n_out
-    for _, segment in ipairs(call.versions or {}) do sum = sum + segment.n end
-    if call.versions and counted and sum ~= counted then
-      add(11, "calls[" .. call.i .. "]", "the segments do not add up to the output")
-    end
-  end
-end
-
---- Checks a line, just built or read back.
----@param line table
----@param messages? table<table, agentbox.Message>   # of the nodes, when the caller has them decoded
----@return agentbox.Violation[] violations            # empty when all is well
-function M.check(line, messages)
-  local found = {}
-  local function add(rule, where, msg) found[#found + 1] = { rule = rule, where = where, msg = msg } end
-  check_planes(line, add)
-  check_response_ids(line, add)
-  check_nodes(line, add)
-  check_tools(line, add, messages)
-  check_reward(line, add)
-  check_times(line, add)
-  check_versions(line, add)
-  return found
+  return checker:finish(line)
 end
 
 return M

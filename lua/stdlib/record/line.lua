@@ -6,8 +6,8 @@ local os_ = require "agentbox.sys.os"
 local outcome = require "agentbox.outcome"
 local plain = require "agentbox.record.plain"
 local secret = require "agentbox.secret"
+local sys = require "agentbox.sys.json"
 local time = require "agentbox.sys.time"
-local tokens = require "agentbox.record.tokens"
 
 local M = { SCHEMA = "agentbox.trajectory/1" }
 
@@ -47,17 +47,8 @@ local function reward_of(rec, result)
   return out
 end
 
-local function usage_of(calls)
-  local sum, seen = {}, false
-  for _, call in ipairs(calls) do
-    if call.usage then
-      seen = true
-      for _, name in ipairs { "prompt", "completion", "total", "cached" } do
-        if call.usage[name] then sum[name] = (sum[name] or 0) + call.usage[name] end
-      end
-    end
-  end
-  if not seen then return nil end
+local function usage_of(sum)
+  if not sum then return nil end
   if not sum.total and sum.prompt and sum.completion then sum.total = sum.prompt + sum.completion end
   return sum
 end
@@ -68,13 +59,9 @@ end
 
 local function metrics_of(rec, result, usage, duration_s)
   local out, timing = {}, result.timing or {}
-  local model_calls = 0
-  for _, call in ipairs(rec._calls) do
-    if call.purpose == "agent" and not call.error then model_calls = model_calls + 1 end
-  end
   out.steps = rec._next_step or 0
   out.tool_calls = #rec._runs
-  out.model_calls = model_calls
+  out.model_calls = rec._sums.model_calls
   if usage then
     out.prompt_tokens = usage.prompt
     out.completion_tokens = usage.completion
@@ -88,22 +75,11 @@ local function metrics_of(rec, result, usage, duration_s)
   return out
 end
 
-local function versions_of(calls)
-  local low, high
-  for _, call in ipairs(calls) do
-    for _, segment in ipairs(call.versions or {}) do
-      low, high = math.min(low or segment.v, segment.v), math.max(high or segment.v, segment.v)
-    end
-  end
-  return low, high
-end
-
 local function policy_of(rec)
   local out, model = {}, rec._opts.model or {}
   out.model = model.name or json.null
-  local low, high = versions_of(rec._calls)
-  out.version_min = low
-  out.version_max = high
+  out.version_min = rec._sums.low
+  out.version_max = rec._sums.high
   out.describe = rec._opts.model and rec:_raw(model, "model")
   return out
 end
@@ -117,25 +93,13 @@ local function use_of(rec, line)
   if outcome.INFRA[class] then no("class:" .. class) end
   if line.status == "cancelled" then no "cancelled" end
   local sft = #why == 0
-  local evidence, sampled = false, false
-  for _, call in ipairs(line.calls) do
-    if call.trainable then
-      sampled = true
-      if tokens.is_rl_grade(call) then
-        evidence = true
-        if call.tokens.drift == "unknown" then no(("call %d: drift unknown"):format(call.i)) end
-        local problem = tokens.problem(call)
-        if problem then no(("call %d: %s"):format(call.i, problem)) end
-      elseif evidence then
-        no(("call %d: no token ids from the server"):format(call.i))
-      end
-    end
-  end
-  if not evidence then no "no token ids from the server" end
-  if not sampled then no "no trainable call" end
+  local sums = rec._sums
+  for _, reason in ipairs(sums.why) do no(reason) end
+  if not sums.evidence then no "no token ids from the server" end
+  if not sums.sampled then no "no trainable call" end
   local out = {}
   out.rl = #why == 0
-  out.sft = sft and sampled and #rec._nodes > 0
+  out.sft = sft and sums.sampled and rec._n > 0
   out.why = why
   return out
 end
@@ -169,6 +133,19 @@ local function errors_of(rec)
   return out
 end
 
+-- What stays text when somebody looks at a call.
+local CALLS = { raw = { "params", "body", "sampling", "notes", "prompt", "out", "lp" } }
+
+local put_node = sys.row({ "c", "m", "o", "p", "r", "scrubbed" }, { m = true })
+
+local function nodes_of(rec)
+  local texts, scrubbed = {}, rec._scrubbed or {}
+  for n = 1, rec._n do
+    texts[n] = put_node(rec._c[n], rec._m[n], rec._o[n], rec._p[n] or json.null, rec._r[n], scrubbed[n])
+  end
+  return sys.texts(texts, { raw = { "m" } })
+end
+
 --- Builds the line from a recorder and the rollout's result.
 ---@param rec agentbox.Recorder
 ---@param result agentbox.RolloutResult
@@ -192,10 +169,10 @@ function M.build(rec, result)
   line.tool_mode = opts.tool_mode
   line.seed = opts.seed
   line.tools = rec._tools and json.raw(rec._tools)
-  line.nodes = json.array(rec._nodes)
-  line.calls = json.array(rec._calls)
+  line.nodes = nodes_of(rec)
+  line.calls = sys.texts(rec._calls, CALLS)
   line.leaf = rec._leaf.main or json.null
-  line.tool_runs = json.array(rec._runs)
+  line.tool_runs = sys.texts(rec._runs, { raw = { "args" } })
   line.verify = rec:_raw(result.verify, "verify")
   line.tamper = rec:_raw(result.tamper, "tamper")
   line.sandbox = rec:_raw(result.sandbox, "sandbox")
@@ -203,7 +180,7 @@ function M.build(rec, result)
   line.started = rec._started
   line.finished = finished
   line.timing = rec:_raw(result.timing, "timing")
-  line.usage = usage_of(rec._calls)
+  line.usage = usage_of(rec._sums.usage)
   line.metrics = metrics_of(rec, result, line.usage, finished - rec._started)
   line.metadata = rec:_raw(result.metadata, "metadata")
   line.notes = rec._extra

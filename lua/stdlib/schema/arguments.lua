@@ -145,6 +145,51 @@ function validate(shape, value, path, depth)
   return value
 end
 
+-- ---------------------------------------------------------------- the usual case
+
+--- What a flat shape says of its members, by member: their type, when that is all it says. False for other shapes.
+---@type table<table, { kinds: table<string, function>, required: string[] }|false>
+local flat = setmetatable({}, { __mode = "k" })
+
+local SAYS_NOTHING = { type = true, description = true, default = true, title = true, examples = true }
+
+local function kind_of(shape)
+  if type(shape) ~= "table" or type(shape.type) ~= "string" then return nil end
+  for key in pairs(shape) do
+    if not SAYS_NOTHING[key] then return nil end
+  end
+  return json_types[shape.type]
+end
+
+local function flat_of(shape)
+  local known = flat[shape]
+  if known ~= nil then return known end
+  flat[shape] = false
+  if shape.type ~= "object" or shape.anyOf or shape.oneOf or shape.enum then return false end
+  local kinds = {}
+  for name, sub in pairs(shape.properties or {}) do
+    if type(name) ~= "string" then return false end
+    kinds[name] = kind_of(sub)
+  end
+  flat[shape] = { kinds = kinds, required = shape.required or {} }
+  return flat[shape]
+end
+
+--- Whether a value fits as it is; false also when that takes a closer look.
+local function fits(shape, value)
+  local known = type(shape) == "table" and json.is_object(value) and flat_of(shape)
+  if not known then return false end
+  local kinds = known.kinds
+  for key, item in next, value do
+    local is_kind = kinds[key]
+    if not is_kind or not is_kind(item) or math.type(item) == "float" then return false end
+  end
+  for _, name in ipairs(known.required) do
+    if value[name] == nil then return false end
+  end
+  return true
+end
+
 --- Checks a value against the part of JSON Schema that tool parameters use: type, properties, required,
 --- additionalProperties, items, enum, anyOf, oneOf, bounds and lengths. Other keywords say something to the model
 --- only.
@@ -153,6 +198,7 @@ end
 ---@return any clean       # coerced: numbers and booleans sent as text, whole floats; nulls for optional arguments dropped
 ---@return string? problem # one line that names the argument
 function M.validate(shape, value)
+  if fits(shape, value) then return value end
   local ok, result = pcall(validate, shape, value, "", 0)
   if ok then return result end
   if type(result) ~= "table" or not result.problem then error(result, 0) end

@@ -1,0 +1,29 @@
+/* json_row.h - JSON whose names are known beforehand, and lists of texts. */
+#ifndef AB_LUA_JSON_ROW_H
+#define AB_LUA_JSON_ROW_H
+
+#include "lua/json_value.h"
+
+/* shape(name, ...) -> make(value, ...) -> an object with these names, in this order; a
+ * nil leaves its name out. */
+int abl_json_shape(lua_State *L);
+
+/* row(names, texts) -> put(value, ...) -> the JSON text of an object with these names; a
+ * nil leaves its name out. A string for a name that is in the set `texts` is JSON text
+ * itself, and is not checked. */
+int abl_json_row(lua_State *L);
+
+/* tuple(value, ...) -> the JSON text of the list of them */
+int abl_json_tuple(lua_State *L);
+
+/* texts(list [, opts]) -> a list whose elements are the JSON texts in `list` until
+ * somebody looks: then they are decoded, with opts, once. encode writes it back. */
+int abl_json_texts(lua_State *L);
+
+/* Whether the value at idx came from texts(); then also pushes its elements, strings or
+ * what has been decoded. */
+bool abl_json_push_texts(lua_State *L, int idx);
+
+void abl_json_register_texts(lua_State *L);
+
+#endif
