@@ -81,14 +81,14 @@ static bool cut_chunk(struct ab_heap *heap, size_t cls)
     char *chunk = malloc(CHUNK_BYTES);
     if (!chunk)
         return false;
-    *(void **)chunk = heap->chunks;
+    *(void **)(void *)chunk = heap->chunks;
     heap->chunks = chunk;
     /* The first block starts 8 bytes into a step, so that what Lua gets, behind the
      * header, is aligned as malloc would. */
     size_t size = cls * STEP;
     for (char *at = chunk + sizeof(void *); at + size <= chunk + CHUNK_BYTES;
          at += size) {
-        *(void **)at = heap->free[cls - 1];
+        *(void **)(void *)at = heap->free[cls - 1];
         heap->free[cls - 1] = at;
     }
     return true;
