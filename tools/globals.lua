@@ -8,6 +8,7 @@ local allowed = {
   target = "rt/watchdog.c: what the signal handler interrupts",
   fault_exit = "lua/slice.c: the way out of a signal handler that reads a stack being moved",
   zygote = "sandbox/zygote.c: the process has one zygote, started before threads and engines",
+  ab_la = "rt/archive_lib.c: the library loaded by the program that unpacks, which is no engine",
   crypto = "rt/digest.c: the library loaded at first use, written once and never unloaded",
   self = "sandbox/cgroup.c: the cgroup that this process was started in",
   sandboxes_made = "sandbox/sandbox.c: numbers names that must differ in the whole process",

@@ -14,6 +14,7 @@ M.commands = {
   { "test", "run the Lua tests under a folder" },
   { "export", "write trajectories in a trainer's format" },
   { "traj", "look at a saved trajectory" },
+  { "image", "pull, import, build and remove images for sandboxes" },
   { "doctor", "check this machine, its sandbox and a model server" },
   { "prune", "remove what dead engines left behind" },
   { "lua", "list, copy, compare and check Lua modules" },

@@ -18,6 +18,7 @@ local loader = require "agentbox.loader"
 ---@field fs agentbox.fs
 ---@field hash agentbox.hash
 ---@field http agentbox.http
+---@field image agentbox.image
 ---@field json agentbox.json
 ---@field log agentbox.log
 ---@field model agentbox.model
@@ -46,7 +47,7 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config err export fs hash http json log model outcome path probe prompt rand re rollout runner sandbox
+  agent async cli config err export fs hash http image json log model outcome path probe prompt rand re rollout runner sandbox
   schema secret store task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name

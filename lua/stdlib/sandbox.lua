@@ -22,7 +22,7 @@ M.DEFAULT_LIMITS = { memory_mb = 512, cpu_count = 1, pids_limit = 256, disk_mb =
 
 ---@class agentbox.SandboxSpec
 ---@field backend? string          # "native"; "none" is no sandbox
----@field image? string            # "host": the host's /usr over a generated root; or an absolute directory
+---@field image? string            # "host": the host's /usr over a generated root; an image (docs/images.md); an absolute directory
 ---@field network? "none"|"full"
 ---@field limits? { memory_mb?: number, cpu_count?: number, pids_limit?: integer, disk_mb?: number, inodes?: integer, nofile?: integer }
 ---@field env? table<string, string>
@@ -48,6 +48,8 @@ M.DEFAULT_LIMITS = { memory_mb = 512, cpu_count = 1, pids_limit = 256, disk_mb =
 ---@field id string
 ---@field kind string              # the backend
 ---@field workspace string
+---@field image string             # as it was asked for
+---@field image_id? string         # digest of the image's configuration
 local Sandbox = {}
 Sandbox.__index = Sandbox
 Sandbox.__name = "agentbox.Sandbox"
@@ -84,10 +86,15 @@ local function limits_of(given)
   return limits -- memswap_mb: a sandbox never swaps
 end
 
-local function environment(given)
+local function environment(of_image, given)
   local env = { PATH = M.DEFAULT_PATH, HOME = "/root", LANG = "C.UTF-8", USER = "root", TERM = "dumb" }
+  for name, value in pairs(of_image or {}) do env[name] = value end
   for name, value in pairs(given or {}) do env[tostring(name)] = tostring(value) end
   return env
+end
+
+local function is_workspace(path)
+  return path ~= nil and path:sub(1, 1) == "/" and path ~= "/"
 end
 
 local function backend_of(name)
@@ -108,26 +115,36 @@ end
 ---@return agentbox.Err? err
 function M.create(spec)
   spec = schema.options(spec or {}, spec_shape, "sandbox.create")
-  local workspace = spec.workspace or "/workspace"
-  if workspace:sub(1, 1) ~= "/" or workspace == "/" then
+  local kind = spec.backend or "native"
+  if spec.workspace and not is_workspace(spec.workspace) then
     error("sandbox.create: workspace must be an absolute path below /", 2)
-  elseif files.is_kernels({ kind = spec.backend or "native" }, workspace) then
+  elseif spec.workspace and files.is_kernels({ kind = kind }, spec.workspace) then
     error("sandbox.create: workspace must not be in /proc or /dev", 2)
   end
-  local backend, problem = backend_of(spec.backend or "native")
+  local backend, problem = backend_of(kind)
   if not backend then return nil, problem end
+  local image = {}
+  if backend.image then
+    image, problem = backend.image(spec.image or "host")
+    if not image then return nil, problem end
+  end
+  local workspace = spec.workspace or "/workspace"
+  if not spec.workspace and is_workspace(image.workdir) and not files.is_kernels({ kind = kind }, image.workdir) then
+    workspace = image.workdir
+  end
   local raw, after_close
   raw, problem, after_close = backend.create {
-    image = spec.image or "host", network = spec.network or "none", limits = limits_of(spec.limits),
-    env = environment(spec.env), workspace = workspace, layers = spec.layers, name = spec.name,
+    image = image.root or spec.image or "host", network = spec.network or "none", limits = limits_of(spec.limits),
+    env = environment(image.env, spec.env), workspace = workspace, layers = spec.layers, name = spec.name,
   }
   if not raw then return nil, problem end
   local self = setmetatable({
-    id = raw:id(), kind = backend.name, workspace = workspace, image = spec.image or "host", _raw = raw,
-    _after_close = after_close,
+    id = raw:id(), kind = backend.name, workspace = workspace, image = spec.image or "host", image_id = image.id,
+    _raw = raw, _after_close = after_close,
   }, backend.can_freeze and Freezable or Sandbox)
-  if spec.user then
-    self._user, problem = files.user(self, spec.user)
+  local user = spec.user or image.user
+  if user then
+    self._user, problem = files.user(self, user)
     if not self._user then
       self:close()
       return nil, problem

@@ -150,11 +150,12 @@ static int l_file_close(lua_State *L)
     return 0;
 }
 
-/* lock(path): a handle, or nil and `busy` when another process holds it. Held until
- * closed. */
+/* lock(path [, shared]): a handle, or nil and `busy` when another process holds it. Held
+ * until closed. */
 static int l_lock(lua_State *L)
 {
     const char *path = abl_check_path(L, 1);
+    int how = lua_toboolean(L, 2) ? LOCK_SH : LOCK_EX;
     struct file *f = new_file(L, LOCK_TYPE);
     struct ab_err err;
     f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
@@ -162,7 +163,7 @@ static int l_lock(lua_State *L)
         ab_err_sys(&err, errno, "open %s", path);
         return abl_push_err(L, &err, "fs.lock");
     }
-    if (flock(f->fd, LOCK_EX | LOCK_NB) < 0) {
+    if (flock(f->fd, how | LOCK_NB) < 0) {
         if (errno == EWOULDBLOCK)
             ab_err_set(&err, AB_EBUSY, "%s is locked by another process", path);
         else

@@ -407,6 +407,24 @@ static int l_freeze(lua_State *L)
     return abl_wait(L, anchor, push_frozen);
 }
 
+/* Layer:parts(): the directories of changes, lowest first, as paths that a child of this
+ * process can open. */
+static int l_layer_parts(lua_State *L)
+{
+    const struct layer *box = luaL_checkudata(L, 1, ABL_LAYER);
+    const struct ab_layer *top = box->layer;
+    luaL_argcheck(L, top, 1, "the layer is closed");
+    if (top->host_image)
+        return luaL_argerror(L, 1, "a layer of the host's files belongs to no image");
+    lua_createtable(L, top->below_count + 1, 0);
+    for (int i = 0; i <= top->below_count; i++) {
+        const struct ab_layer *layer = i ? top->below[i - 1] : top;
+        lua_pushfstring(L, "/proc/%d/fd/%d/u", (int)getpid(), layer->fd);
+        lua_rawseti(L, -2, top->below_count + 1 - i);
+    }
+    return 1;
+}
+
 static int l_layer_close(lua_State *L)
 {
     struct layer *box = luaL_checkudata(L, 1, ABL_LAYER);
@@ -484,6 +502,18 @@ static int l_user_count(lua_State *L)
     return 1;
 }
 
+/* Sandbox:ids(): the host ids of 0 and of 1.. inside, and how many there are. */
+static int l_ids(lua_State *L)
+{
+    const struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    if (!s->sb)
+        return 0;
+    lua_pushinteger(L, s->sb->ids.first);
+    lua_pushinteger(L, s->sb->ids.rest);
+    lua_pushinteger(L, s->sb->ids.count);
+    return 3;
+}
+
 static void new_type(lua_State *L, const char *name, const luaL_Reg *methods,
                      lua_CFunction gc, lua_CFunction tbc)
 {
@@ -510,12 +540,14 @@ int luaopen_agentbox_sys_sandbox(lua_State *L)
         {"pid", l_pid},
         {"is_open", l_is_open},
         {"user_count", l_user_count},
+        {"ids", l_ids},
         {"kill_all", l_kill_all},
         {"wire", l_wire},
         {"is_wired", l_is_wired},
         {NULL, NULL},
     };
-    static const luaL_Reg layer_methods[] = {{"close", l_layer_close}, {NULL, NULL}};
+    static const luaL_Reg layer_methods[] = {
+        {"close", l_layer_close}, {"parts", l_layer_parts}, {NULL, NULL}};
     static const luaL_Reg lib[] = {
         {"create", l_create}, {"plain", l_plain}, {NULL, NULL}};
     new_type(L, ABL_SANDBOX, sandbox_methods, l_gc, l_tbc);

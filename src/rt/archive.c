@@ -206,6 +206,21 @@ static bool is_made(const struct unpack *u, __LA_MODE_T type, bool hard)
            (type == AE_IFIFO && u->rules->layer);
 }
 
+/* The top of an OCI layout or of what "docker save" and its kin write: known names, and
+ * digests. */
+static bool is_bundle_name(const char *path)
+{
+    static const char *const known[] = {"blobs", "index.json", "oci-layout",
+                                        "manifest.json", "repositories"};
+    size_t len = strcspn(path, "/");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i]) == len && strncmp(known[i], path, len) == 0)
+            return true;
+    const char *hex = strncmp(path, "sha256:", 7) == 0 ? path + 7 : path;
+    size_t digits = strspn(hex, "0123456789abcdef");
+    return digits >= 12 && (!hex[digits] || hex[digits] == '/' || hex[digits] == '.');
+}
+
 static int count_entry(struct unpack *u, struct archive_entry *e)
 {
     la_int64_t size = ab_la.archive_entry_size(e);
@@ -238,6 +253,8 @@ static int one_entry(struct unpack *u, struct archive_entry *e)
         return -1;
     if (!*u->path)
         return set_root(u, e);
+    if (!u->rules->layer && !is_bundle_name(u->path))
+        return ab_err_set(u->err, AB_EINVALID, "not an image but some other archive");
     const struct ab_pathset *own = u->rules->fresh ? NULL : &u->own;
     int rc = u->rules->layer ? ab_whiteout_apply(u->path, own, u->err) : 0;
     if (rc != 0)

@@ -13,7 +13,8 @@
 
 struct ab_archive_rules {
     bool layer;  /* a layer of an image: whiteouts, owners, links of both kinds, FIFOs,
-                    attributes. Else only files, directories and symbolic links. */
+                    attributes. Else a bundle, an image as a file: only files, directories
+                    and symbolic links, and only under the names that bundles use. */
     bool owners; /* keep them; else everything belongs to who unpacks */
     bool fresh;  /* the tree is empty: there is nothing that a whiteout could hide */
     uint64_t max_bytes;   /* of the unpacked stream, and of the files in it */

@@ -133,7 +133,7 @@ static void put_attributes(struct pack *p, int fd)
 
 static int put_data(struct pack *p, int fd)
 {
-    static char block[AB_ARCHIVE_BLOCK * 4];
+    char block[AB_ARCHIVE_BLOCK];
     ssize_t n;
     while ((n = read(fd, block, sizeof block)) > 0)
         if (ab_la.archive_write_data(p->tar, block, (size_t)n) < 0)

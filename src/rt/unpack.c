@@ -319,6 +319,11 @@ static int unpack(int argc, char **argv)
         job.base = open_dir(argv[3], &err);
     if (job.dest < 0 || (!job.rules.fresh && job.base < 0))
         return fail(&err);
+    /* Programs with setuid bits will lie there: not for other users of this machine. */
+    if (fchmodat(job.dest, "..", 0700, 0) < 0) {
+        ab_err_sys(&err, errno, "make the folder of %s private", argv[0]);
+        return fail(&err);
+    }
     for (int i = 0; i < job.count; i++) {
         const char *path = argv[6 + 2 * i], *diff_id = argv[7 + 2 * i];
         job.sources[i].fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -2,7 +2,7 @@
  * trees: this executable, started anew by the engine with AB_UNPACK_WORD as its first
  * argument. It never becomes an engine.
  *
- *     agentbox WORD unpack DEST layer|plain own|flat BASE|- MAX_BYTES MAX_ENTRIES
+ *     agentbox WORD unpack DEST layer|bundle own|flat BASE|- MAX_BYTES MAX_ENTRIES
  *              [ARCHIVE DIFF_ID|-]...      each over the ones before; BASE is linked
  * first agentbox WORD remove DIR NAME        NAME in DIR, with all that is below it
  *     agentbox WORD pack DIR OUT FIRST REST COUNT SKIP|-

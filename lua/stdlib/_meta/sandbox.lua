@@ -23,6 +23,10 @@ local Layer = {}
 --- Frees it, when no sandbox stands on it any more. May be called twice.
 function Layer:close() end
 
+--- The directories of changes, lowest first, as paths that a child of this process can open.
+---@return string[]
+function Layer:parts() end
+
 ---@class agentbox.sys.Sandbox
 local Sandbox = {}
 
@@ -101,6 +105,12 @@ function Sandbox:is_open() end
 
 ---@return integer
 function Sandbox:user_count() end
+
+--- The host's ids of user 0 and of users 1.. inside, and how many there are.
+---@return integer first
+---@return integer rest
+---@return integer count
+function Sandbox:ids() end
 
 --- Starts what carries network full.
 ---@param setpriv string

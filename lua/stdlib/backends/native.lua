@@ -51,6 +51,16 @@ local function wire(raw, setpriv, pasta)
   return raw:write("/etc/resolv.conf", "nameserver " .. resolver() .. "\n")
 end
 
+---What a name of an image stands for: nothing more for the host's files and for a directory, else an image of ours.
+---@async
+---@param text string
+---@return { root?: string, id?: string, env?: table<string, string>, workdir?: string, user?: string }?
+---@return agentbox.Err? err
+function M.image(text)
+  if text == "host" or text:sub(1, 1) == "/" then return {} end
+  return require "agentbox.image".use(text)
+end
+
 ---@async
 ---@param spec agentbox.SandboxSpec
 ---@return userdata? raw       # agentbox.sys.sandbox

@@ -1,0 +1,178 @@
+--- `agentbox image`: images for sandboxes, without a daemon.
+local out = require "agentbox.cli._out"
+
+local M = {
+  name = "image",
+  summary = "pull, import, build and remove images for sandboxes",
+}
+
+local JSON = { "--json", "print JSON" }
+
+local function put_json(value)
+  io.stdout:write(require "agentbox.json".encode(value), "\n")
+  return 0
+end
+
+local function size(bytes)
+  if bytes < 1e6 then return ("%.1f kB"):format(bytes / 1e3) end
+  if bytes < 1e9 then return ("%.1f MB"):format(bytes / 1e6) end
+  return ("%.2f GB"):format(bytes / 1e9)
+end
+
+local function row_of(image)
+  return {
+    name = image.name, id = image.id, digest = image.digest, size = image.size, source = image.source, at = image.at,
+    created = image.created, architecture = image.architecture, unpacked = image.root ~= nil,
+  }
+end
+
+local function put_images(args, images)
+  if args.json then
+    local rows = require "agentbox.json".array {}
+    for i, image in ipairs(images) do rows[i] = row_of(image) end
+    return put_json(rows)
+  end
+  for _, image in ipairs(images) do
+    io.stdout:write(("%-40s %s  %9s  %s\n"):format(out.line(image.name), image.id:sub(8, 19), size(image.size), image.source))
+  end
+  return 0
+end
+
+-- One line that is written over itself, on a terminal.
+local function progress()
+  local os_ = require "agentbox.sys.os"
+  if not os_.isatty(2) then return nil end
+  local shown = 0
+  return function(done, total)
+    local now = require "agentbox.sys.time".monotonic()
+    if now - shown < 0.1 and done < total then return end
+    shown = now
+    os_.write(2, ("\r%s of %s%s"):format(size(done), size(total), done >= total and "\n" or " "))
+  end
+end
+
+local function megabytes(args)
+  local n = args.max_mb and tonumber(args.max_mb)
+  if args.max_mb and not (n and n > 0) then return nil, { code = "usage", msg = "image: --max-mb wants a number" } end
+  return n and math.floor(n) << 20 or nil
+end
+
+local function pull(args)
+  local max_bytes, bad = megabytes(args)
+  if bad then return nil, bad end
+  local image, err = require "agentbox.image".pull(args.name, {
+    platform = args.platform, insecure = args.insecure, max_bytes = max_bytes, on_progress = progress(),
+  })
+  if not image then return nil, err end
+  return put_images(args, { image })
+end
+
+local function import(args)
+  local max_bytes, bad = megabytes(args)
+  if bad then return nil, bad end
+  local images, err = require "agentbox.image".import(args.path, {
+    name = args.name, platform = args.platform, max_bytes = max_bytes,
+  })
+  if not images then return nil, err end
+  return put_images(args, images)
+end
+
+local function list(args)
+  local images, err = require "agentbox.image".list()
+  if not images then return nil, err end
+  return put_images(args, images)
+end
+
+local function put_text(image)
+  local function put(key, value)
+    if value then io.stdout:write(("%-13s %s\n"):format(key, out.line(tostring(value)))) end
+  end
+  put("name", image.name)
+  put("id", image.id)
+  put("digest", image.digest)
+  put("architecture", image.architecture)
+  put("created", image.created)
+  put("source", image.source)
+  put("workdir", image.workdir)
+  put("user", image.user)
+  local keys = require "agentbox.json".keys(image.env)
+  for _, key in ipairs(keys) do put("env", key .. "=" .. image.env[key]) end
+  for _, layer in ipairs(image.layers) do put("layer", ("%s %s"):format(layer.digest, size(layer.size))) end
+  put("files", image.root or "not unpacked")
+end
+
+local function inspect(args)
+  local image, err = require "agentbox.image".get(args.name)
+  if not image then return nil, err end
+  if args.json then return put_json(image) end
+  put_text(image)
+  return 0
+end
+
+local function rm(args)
+  local removed = {}
+  for i, text in ipairs(args.names) do
+    local name, err = require "agentbox.image".rm(text)
+    if not name then return nil, err end
+    removed[i] = name
+  end
+  if args.json then return put_json { removed = removed } end
+  for _, name in ipairs(removed) do io.stdout:write(out.line(name), "\n") end
+  return 0
+end
+
+local function gc(args)
+  local counts, err = require "agentbox.image".gc { check = args.check }
+  if not counts then return nil, err end
+  if args.json then return put_json(counts) end
+  io.stdout:write(("removed %d trees, %d blobs, %d leftovers: %s\n"):format(counts.trees, counts.blobs, counts.leftovers,
+    size(counts.bytes)))
+  if counts.damaged > 0 then io.stdout:write(("removed %d damaged blobs; pull their images again\n"):format(counts.damaged)) end
+  if counts.in_use > 0 then io.stdout:write(("kept %d trees that sandboxes stand on\n"):format(counts.in_use)) end
+  return 0
+end
+
+local PLATFORM = { "--platform", "OS/ARCH", "of an image for several; default: this machine's" }
+local MAX_MB = { "--max-mb", "N", "what it may unpack to; default 64 GB, or 250 times its packed size if that is less" }
+
+M.commands = {
+  {
+    name = "pull", summary = "fetch an image from a registry",
+    description = "Fetches NAME (python:3.12, registry.example/team/name:tag, name@sha256:...) and unpacks it. What is "
+        .. "here is not fetched again, what was cut off goes on. Presets: python, node, go.",
+    arguments = { { "name", "what to fetch" } },
+    options = { PLATFORM, { "--insecure", "speak plain HTTP; done for loopback registries anyway" }, MAX_MB, JSON },
+    run = pull,
+  },
+  {
+    name = "import", summary = "take an image from a file",
+    description = "PATH is what `docker save` wrote, an OCI layout (a folder or a tar of one), or a tar of a root file "
+        .. "system, compressed or not. - is standard input.",
+    arguments = { { "path", "a file or a folder" } },
+    options = { { "-n --name", "NAME", "what to call it" }, PLATFORM, MAX_MB, JSON },
+    run = import,
+  },
+  {
+    name = "list", summary = "the images that are here",
+    description = "Lists names, ids, packed sizes and where each image came from.",
+    options = { JSON }, run = list,
+  },
+  {
+    name = "inspect", summary = "all about one image",
+    description = "NAME may be a name or the beginning (12 digits or more) of an id or a digest.",
+    arguments = { { "name", "an image" } }, options = { JSON }, run = inspect,
+  },
+  {
+    name = "rm", summary = "take names away",
+    description = "Removes names. Files and layers that nothing needs any more go with `agentbox image gc`.",
+    arguments = { { "names", "images", args = "+" } }, options = { JSON }, run = rm,
+  },
+  {
+    name = "gc", summary = "remove what no image needs",
+    description = "Removes layers and files that no name leads to, and what killed processes left. What a running "
+        .. "sandbox stands on stays.",
+    options = { { "--check", "read every blob, and remove those that are damaged" }, JSON }, run = gc,
+  },
+}
+
+return M
