@@ -29,6 +29,7 @@ local may_include = {
   rt = { base = true, rt = true },
   sandbox = { base = true, sandbox = true },
   init = { init = true },
+  guest = { base = true, sandbox = true, guest = true },
   lua = { base = true, rt = true, sandbox = true, lua = true },
   cli = { base = true, lua = true, cli = true },
 }
@@ -36,6 +37,7 @@ local may_include = {
 -- the program that unpacks archives, which this one is instead.
 local also = {
   init = { ["base/ab.h"] = true, ["base/wire.h"] = true },
+  guest = { ["init/init.h"] = true },
   cli = { ["sandbox/zygote.h"] = true, ["rt/unpack.h"] = true },
 }
 -- A library's headers → the files that may include them.
@@ -51,7 +53,7 @@ local libraries = {
   { "^lua%.h", { "^src/lua/", "^src/cli/" } },
   { "^lauxlib%.h", { "^src/lua/", "^src/cli/" } },
   { "^lualib%.h", { "^src/lua/", "^src/cli/" } },
-  { "^pthread%.h", { "^src/base/fault%.c$", "^src/rt/", "^src/lua/", "^src/cli/" } },
+  { "^pthread%.h", { "^src/base/fault%.c$", "^src/guest/", "^src/rt/", "^src/lua/", "^src/cli/" } },
 }
 local used_by = {}
 

@@ -4,6 +4,7 @@
 
 #include "lua/conv.h"
 #include "lua/fiber.h"
+#include "lua/l_http_bare.h"
 #include "rt/http.h"
 
 #define STREAM_TYPE "agentbox.http.stream"
@@ -278,9 +279,9 @@ static int push_read(lua_State *L, struct ab_op *op)
 
 /* Puts the stream into slot 2, starts, and gives the anchor to wait with; NULL when the
  * spec itself is unusable (err is set). */
-static struct ab_anchor *start(lua_State *L, bool stream, struct ab_err *err)
+static struct ab_anchor *start(lua_State *L, bool stream, bool bare, struct ab_err *err)
 {
-    struct ab_http_spec spec = {.stream = stream};
+    struct ab_http_spec spec = {.stream = stream, .bare = bare};
     lua_settop(L, 1);
     lua_pushnil(L);
     struct ab_anchor *anchor = abl_anchor(L);
@@ -297,7 +298,7 @@ static struct ab_anchor *start(lua_State *L, bool stream, struct ab_err *err)
 static int l_request(lua_State *L)
 {
     struct ab_err err;
-    struct ab_anchor *anchor = start(L, false, &err);
+    struct ab_anchor *anchor = start(L, false, false, &err);
     if (!anchor)
         return abl_push_err(L, &err, "http");
     struct stream *s = lua_touserdata(L, 2);
@@ -311,7 +312,7 @@ static int l_request(lua_State *L)
 static int l_open(lua_State *L)
 {
     struct ab_err err;
-    struct ab_anchor *anchor = start(L, true, &err);
+    struct ab_anchor *anchor = start(L, true, false, &err);
     if (!anchor)
         return abl_push_err(L, &err, "http");
     struct stream *s = lua_touserdata(L, 2);
@@ -319,6 +320,35 @@ static int l_open(lua_State *L)
         return finish_open(L, s);
     anchor->op = ab_http_wait(s->t, AB_HTTP_HEAD);
     return abl_wait(L, anchor, push_opened);
+}
+
+static int push_connected(lua_State *L, struct ab_op *op)
+{
+    struct stream *s = lua_touserdata(L, 2);
+    (void)op;
+    if (ab_http_error(s->t)) {
+        int n = push_failure(L, s->t);
+        ab_http_close(s->t);
+        s->t = NULL;
+        return n;
+    }
+    struct ab_http_transfer *t = s->t;
+    s->t = NULL;
+    return abl_push_bare(L, t);
+}
+
+/* connect(spec) -> connection | nil, err: bytes, both ways; see l_http_bare.c */
+static int l_connect(lua_State *L)
+{
+    struct ab_err err;
+    struct ab_anchor *anchor = start(L, true, true, &err);
+    if (!anchor)
+        return abl_push_err(L, &err, "http");
+    struct stream *s = lua_touserdata(L, 2);
+    if (ab_http_ready(s->t, AB_HTTP_HEAD))
+        return push_connected(L, NULL);
+    anchor->op = ab_http_wait(s->t, AB_HTTP_HEAD);
+    return abl_wait(L, anchor, push_connected);
 }
 
 /* stream:read() -> bytes | nil (the end) | nil, err */
@@ -380,12 +410,11 @@ static void register_types(lua_State *L)
 int luaopen_agentbox_sys_http(lua_State *L)
 {
     static const luaL_Reg lib[] = {
-        {"request", l_request},
-        {"open", l_open},
-        {"date", l_date},
-        {NULL, NULL},
+        {"request", l_request}, {"open", l_open}, {"connect", l_connect},
+        {"date", l_date},       {NULL, NULL},
     };
     register_types(L);
+    abl_bare_register(L);
     luaL_newlibtable(L, lib);
     struct client *c = lua_newuserdatauv(L, sizeof *c, 0);
     c->http = NULL;

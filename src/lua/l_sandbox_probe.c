@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "lua/l_sandbox.h"
+#include "sandbox/guest.h"
 #include "sandbox/zygote.h"
 
 static void set_flag(lua_State *L, const char *key, bool value)
@@ -60,9 +61,17 @@ static int l_sweep(lua_State *L)
     return 1;
 }
 
+/* guest(): the program that containers of other engines start. */
+static int l_guest(lua_State *L)
+{
+    lua_pushlstring(L, (const char *)ab_guest_program,
+                    (size_t)(ab_guest_program_end - ab_guest_program));
+    return 1;
+}
+
 void abl_sandbox_probe_functions(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"probe", l_probe}, {"sweep", l_sweep}, {NULL, NULL}};
+        {"probe", l_probe}, {"sweep", l_sweep}, {"guest", l_guest}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

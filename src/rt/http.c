@@ -166,8 +166,23 @@ void ab_http_close(struct ab_http_transfer *t)
     free_when_done(t);
 }
 
+/* The handle stays with the client: the connection goes with it. */
+static void hand_over(struct ab_http_transfer *t)
+{
+    t->state = AB_HTTP_ANSWERING;
+    t->phase = "connected";
+    t->idle_ms = t->total_at = 0;
+    t->head_done = true;
+    uv_timer_stop(&t->timer);
+    wake(t);
+}
+
 void ab_http_transfer_finish(struct ab_http_transfer *t, CURLcode code)
 {
+    if (t->bare && code == CURLE_OK) {
+        hand_over(t);
+        return;
+    }
     if (code != CURLE_OK && t->err.code == AB_OK)
         ab_http_explain(t, code, &t->err);
     if (code == CURLE_OK && !t->head_done)
@@ -377,6 +392,7 @@ struct ab_http_transfer *ab_http_start(struct ab_http *http,
     t->http = http;
     t->started_ns = uv_hrtime();
     t->stream = spec->stream;
+    t->bare = spec->bare;
     t->connect_ms = spec->connect_ms;
     t->first_byte_ms = spec->first_byte_ms;
     t->idle_ms = spec->idle_ms;

@@ -37,6 +37,7 @@ struct ab_http_spec {
     bool insecure;           /* do not verify the server's certificate */
     bool once;               /* do not keep the connection for the next transfer */
     bool stream;             /* hand out the body in pieces; pauses when nobody reads */
+    bool bare;               /* only connect; see ab_http_bare_send() */
     uint64_t max_body_bytes; /* 0: no cap */
     uint64_t connect_ms;     /* name, connection, TLS. 0 in these four: no deadline */
     uint64_t first_byte_ms;  /* from the request's start to the response's */
@@ -94,6 +95,20 @@ struct ab_http_timing ab_http_timing(const struct ab_http_transfer *t);
 
 /* NULL while the transfer runs and after a complete response. */
 const struct ab_err *ab_http_error(const struct ab_http_transfer *t);
+
+/* A bare connection is there at AB_HTTP_HEAD, or the transfer has failed. From then on it
+ * has no deadlines, and the two ends are the caller's. Both calls give what was moved (0
+ * from recv is the end of the stream), AB_HTTP_AGAIN when one must wait for the
+ * descriptor, or -1. What was read ahead below is not seen by waiting: call recv first.
+ */
+#define AB_HTTP_AGAIN (-2)
+long ab_http_bare_send(struct ab_http_transfer *t, const void *data, size_t len,
+                       struct ab_err *err) AB_MUST_CHECK;
+long ab_http_bare_recv(struct ab_http_transfer *t, void *data, size_t room,
+                       struct ab_err *err) AB_MUST_CHECK;
+
+/* A descriptor to wait on; -1 when the connection is gone. Gives. */
+int ab_http_bare_fd(struct ab_http_transfer *t, struct ab_err *err) AB_MUST_CHECK;
 
 /* The bytes seen through ab_http_body are used up: drop them and let more come. */
 void ab_http_consume(struct ab_http_transfer *t);

@@ -6,6 +6,7 @@
  *   http_options what the caller asked for, as options of curl
  *   http_error   what curl's codes mean to the one who asked
  *   http         one transfer: callbacks, deadlines
+ *   http_bare    one whose connection is handed over
  *
  *        start --> queued --> resolving --> connecting --> asking <--> answering --> over
  *                  (host)      (host)       (curl from here on)
@@ -67,6 +68,7 @@ struct ab_http_transfer {
     struct ab_list host_link;  /* in host->queue or host->resolving */
     enum transfer_state state;
     bool stream;
+    bool bare;
     bool joined; /* the multi handle has it */
     bool paused; /* a stream nobody reads */
     bool head_done;

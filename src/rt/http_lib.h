@@ -21,6 +21,8 @@
     X(easy_setopt)               \
     X(easy_getinfo)              \
     X(easy_pause)                \
+    X(easy_recv)                 \
+    X(easy_send)                 \
     X(easy_strerror)             \
     X(multi_init)                \
     X(multi_cleanup)             \

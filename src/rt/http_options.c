@@ -208,6 +208,7 @@ static void set_connection(struct ab_http_transfer *t, const struct ab_http_spec
     lib->easy_setopt(t->easy, CURLOPT_BUFFERSIZE, READ_BUFFER_BYTES);
     lib->easy_setopt(t->easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
     lib->easy_setopt(t->easy, CURLOPT_FORBID_REUSE, spec->once ? 1L : 0L);
+    lib->easy_setopt(t->easy, CURLOPT_CONNECT_ONLY, spec->bare ? 1L : 0L);
     lib->easy_setopt(t->easy, CURLOPT_ACCEPT_ENCODING,
                      ""); /* decode what comes all the same */
     lib->easy_setopt(t->easy, CURLOPT_USERAGENT, "agentbox/" AB_VERSION);

@@ -89,7 +89,7 @@ static int own(const struct ab_tree *t, int fd, int64_t uid, int64_t gid)
                   ab_file_outside(&t->ids, gid < 0 ? 0 : (uint32_t)gid));
 }
 
-static int check_regular(int fd, const char *path, struct stat *st, struct ab_err *err)
+int ab_file_check_regular(int fd, const char *path, struct stat *st, struct ab_err *err)
 {
     if (fstat(fd, st) < 0)
         return ab_err_sys(err, errno, "%s", path);
@@ -133,7 +133,7 @@ int ab_file_read(const struct ab_tree *t, const char *path, bool head, struct ab
     int fd = fault ? -1 : ab_file_open(t, path, O_RDONLY, 0);
     if (fd < 0)
         return ab_err_sys(err, fault ? fault : errno, "%s", path);
-    int rc = check_regular(fd, path, &st, err);
+    int rc = ab_file_check_regular(fd, path, &st, err);
     if (rc == 0 && !head && (uint64_t)st.st_size > out->max)
         rc = ab_err_set(err, AB_ETOOBIG, "%s is %llu bytes long, more than %zu", path,
                         (unsigned long long)st.st_size, out->max);
@@ -271,7 +271,7 @@ int ab_file_write(const struct ab_tree *t, const char *path, const void *data, s
     int fd = fault ? -1 : open_with_parents(t, path, how->exclusive, &made);
     if (fd < 0)
         return ab_err_sys(err, fault ? fault : errno, "%s", path);
-    int rc = check_regular(fd, path, &st, err);
+    int rc = ab_file_check_regular(fd, path, &st, err);
     if (rc == 0 && (how->append ? lseek(fd, 0, SEEK_END) < 0 : ftruncate(fd, 0) < 0))
         rc = ab_err_sys(err, errno, "%s", path);
     if (rc == 0 && write_all(fd, data, len) < 0)

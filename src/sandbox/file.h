@@ -90,7 +90,8 @@ int ab_file_copy_tree(const struct ab_tree *src, const char *from,
 bool ab_file_enter(const struct ab_tree *t);
 void ab_file_leave(bool entered);
 
-/* Inside this folder: file.c, file_tree.c. */
+/* For those who walk and read themselves: file_tree.c, file_pack.c, src/guest. */
+int ab_file_check_regular(int fd, const char *path, struct stat *st, struct ab_err *err);
 int ab_file_open(const struct ab_tree *t, const char *path, uint64_t flags,
                  uint32_t mode);
 void ab_file_fill_stat(const struct ab_tree *t, const struct stat *st,

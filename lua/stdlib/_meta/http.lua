@@ -62,6 +62,37 @@ function M.request(spec) end
 ---@return agentbox.sys.HttpHead|agentbox.Err head_or_err
 function M.open(spec) end
 
+---@class agentbox.sys.HttpConnection
+local Connection = {}
+
+--- What came; nil at the end of the stream. One fiber at a time.
+---@async
+---@return string? bytes
+---@return agentbox.Err? err
+function Connection:recv() end
+
+--- Never waits: how many bytes were taken, from position `from` on.
+---@param bytes string
+---@param from? integer
+---@return integer? taken
+---@return agentbox.Err? err
+function Connection:send(bytes, from) end
+
+---@async
+---@return true? ok
+---@return agentbox.Err? err
+function Connection:wait_writable() end
+
+--- May be called twice; whoever waits is told.
+function Connection:close() end
+
+--- Only connects, with TLS for https, and gives the connection: for what begins as HTTP and goes on otherwise.
+---@async
+---@param spec agentbox.sys.HttpSpec
+---@return agentbox.sys.HttpConnection? connection
+---@return agentbox.Err? err
+function M.connect(spec) end
+
 --- Seconds since 1970 of an HTTP date.
 ---@param text string
 ---@return integer?

@@ -50,6 +50,10 @@ function M.probe() end
 ---@return integer count    # sandboxes of dead engines that were removed, or would be
 function M.sweep(dry) end
 
+--- The program that is pid 1 of a container: a static executable.
+---@return string
+function M.guest() end
+
 ---@class agentbox.sys.CommandOpts
 ---@field stdin? string
 ---@field env? table<string, string|false>
