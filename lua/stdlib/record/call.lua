@@ -107,8 +107,9 @@ local function finish_of(finish)
   return put_finish(finish.norm or "other", finish.raw or json.null)
 end
 
-local function versions_of(rec, sums, served, n_out)
-  local version = known_version(rec, served)
+-- A run that announces its weights says which ones a call was sent for; else the model's name may.
+local function versions_of(rec, sums, response, n_out)
+  local version = response.version or known_version(rec, response.served_model)
   if not version then return nil end
   sums.low, sums.high = math.min(sums.low or version, version), math.max(sums.high or version, version)
   return { { n = n_out or 0, v = version } }
@@ -127,7 +128,7 @@ local function answered(rec, opts, index, name, purpose, trainable)
     planes, rec._bases[thread] = tokens.pack(response.tokens, index, rec._bases[thread])
     n_out = planes and planes.n_out
   end
-  local versions = versions_of(rec, sums, response.served_model, n_out)
+  local versions = versions_of(rec, sums, response, n_out)
   local problem
   local call = NO_FINISH
   if planes or versions then
