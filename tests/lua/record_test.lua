@@ -259,14 +259,23 @@ function M.test_invariants_of_the_graph()
   lu.assertStrContains(table.concat(errors_of(ro:finish()), "\n"), "no message came of it")
 end
 
-function M.test_a_response_id_used_twice_is_noticed()
+function M.test_a_response_id_that_the_server_gave_twice_is_kept_and_told()
   local ro = made.new()
   local say = made.object("role", "assistant", "content", "a")
   ro:reply(say)
   ro:say(made.object("role", "user", "content", "more"), "injected")
   ro.n = 0
   ro:reply(say)
-  lu.assertStrContains(table.concat(errors_of(ro:finish()), "\n"), "was used by call 0")
+  local t = ro:finish()
+  lu.assertEquals(errors_of(t), {})
+  local first, second = t.line.calls[1], t.line.calls[2]
+  lu.assertEquals({ first.response_id, first.notes }, { second.response_id, nil })
+  lu.assertStrContains(json.encode(second.notes), "to call 0 too")
+  lu.assertEquals(require "agentbox.record.check".check(t.line), {})
+  local doc, losses = require "agentbox.formats.art".convert(t, { form = "exchanges", tokens = "any" })
+  local list = doc.exchanges.chat_completions
+  lu.assertNotEquals(json.decode(json.encode(list[1].response)).id, list[2].response.id)
+  lu.assertStrContains(table.concat(losses, "\n"), "more than once")
 end
 
 function M.test_a_second_speaker_is_a_thread_of_its_own()

@@ -296,7 +296,8 @@ function M.test_response_ids_across_a_run()
     assert(s:append(ro:finish()))
   end
   local report = assert(require "agentbox.store.check".check(dir))
-  lu.assertStrContains(report.problems[1].msg, "was used by r1-0 too")
+  lu.assertEquals({ #report.problems, report.repeated_ids.count }, { 0, 1 })
+  lu.assertStrContains(report.repeated_ids.first, "r1-1: calls[0]: chatcmpl-same-")
 end
 
 function M.test_the_reader_stops_when_asked()

@@ -65,6 +65,10 @@ local function check(args)
     for _, problem in ipairs(report.problems) do
       put(("%s: %s: %s\n"):format(out.line(problem.id), out.line(problem.where), out.line(problem.msg)))
     end
+    local repeated = report.repeated_ids
+    if repeated.count > 0 then
+      put(("note: %d calls have a response id that the server gave before (first: %s)\n"):format(repeated.count, out.line(repeated.first)))
+    end
     put(("trajectories=%d problems=%d\n"):format(report.trajectories, #report.problems))
   end
   return #report.problems == 0 and 0 or 1

@@ -24,6 +24,8 @@ local function request_of(t, call)
   return out, false
 end
 
+local function own_name(t, call) return ("%s-%d"):format(t.id, call.i) end
+
 local function made_response(t, call)
   local node = call.out and call.out ~= json.null and t.line.nodes[call.out + 1]
   local finish = choice.finish(call)
@@ -34,7 +36,7 @@ local function made_response(t, call)
   item.logprobs = json.null
   item.message = choice.message(node)
   choice.add_tokens(t, call, item)
-  out.id = call.response_id or ("%s-%d"):format(t.id, call.i)
+  out.id = call.response_id or own_name(t, call)
   out.object = "chat.completion"
   out.created = math.floor(call.t and call.t[#call.t] or t.line.started)
   out.model = call.model or t.line.policy.model
@@ -50,12 +52,26 @@ local function response_of(t, call)
   return one_line(text), true
 end
 
-local function exchange_of(t, call, lost)
+-- ART refuses a trajectory in which two responses of a model have one id.
+local function with_own_name(t, call, response)
+  local copy = json.object {}
+  for key, value in pairs(json.type(response) == "raw" and response:decode() or response) do copy[key] = value end
+  copy.id = own_name(t, call)
+  return copy
+end
+
+local function exchange_of(t, call, used, lost)
   local request, sent = request_of(t, call)
   local response, received = response_of(t, call)
   if not response then
     return lost "calls that ended in a way ART does not know"
   end
+  local id = choice.plain(call.response_id)
+  if id and used[id] then
+    response = with_own_name(t, call, response)
+    lost "response ids that the server gave more than once"
+  end
+  if id then used[id] = true end
   if not sent or not received then
     lost "bodies that were not recorded (their exchanges are made from the messages)"
   end
@@ -74,10 +90,10 @@ end
 ---@param lost fun(what: string)
 ---@return table
 function M.of(t, lost)
-  local list = json.array {}
+  local list, used = json.array {}, {}
   for _, call in ipairs(t.line.calls) do
     if TRAFFIC[call.purpose] and not choice.plain(call.error) then
-      list[#list + 1] = exchange_of(t, call, lost)
+      list[#list + 1] = exchange_of(t, call, used, lost)
     end
   end
   return json.object { chat_completions = list }

@@ -2,6 +2,7 @@
 --- what the line says about all calls together is summed up here.
 local body = require "agentbox.record.body"
 local json = require "agentbox.json"
+local plain = require "agentbox.record.plain"
 local request = require "agentbox.record.request"
 local secret = require "agentbox.secret"
 local sys = require "agentbox.sys.json"
@@ -96,7 +97,7 @@ end
 
 local function failure_of(rec, err)
   return rec:_text({
-    code = err.code, msg = tostring(err.msg or err), http_status = err.http_status, sys = err.sys, body = err.body,
+    code = err.code, msg = plain.reason(err.msg or err), http_status = err.http_status, sys = err.sys, body = err.body,
     tries = err.tries,
   }, "error")
 end
@@ -115,9 +116,12 @@ local function versions_of(rec, sums, response, n_out)
   return { { n = n_out or 0, v = version } }
 end
 
-local function notes_of(rec, notes)
-  if not notes or #notes == 0 then return nil end
-  return rec:_text(table.move(notes, 1, #notes, 1, {}), "notes")
+local function notes_of(rec, notes, earlier)
+  notes = notes or NO_FINISH
+  if #notes == 0 and not earlier then return nil end
+  local all = table.move(notes, 1, #notes, 1, {})
+  if earlier then all[#all + 1] = ("the server gave this response id to call %d too"):format(earlier) end
+  return rec:_text(all, "notes")
 end
 
 local function answered(rec, opts, index, name, purpose, trainable)
@@ -135,13 +139,13 @@ local function answered(rec, opts, index, name, purpose, trainable)
     call = { tokens = planes, versions = versions }
     problem = rec._checker:planes(index, call)
   end
-  rec._checker:call(index, purpose, false, response.response_id, response.served_model)
+  local earlier = rec._checker:call(index, purpose, false, response.response_id, response.served_model)
   if trainable then weigh(sums, index, call, problem) end
   if usage then add_usage(sums, usage) end
   if purpose == "agent" then sums.model_calls = sums.model_calls + 1 end
   local text = response.raw_response
   return put_call(name, "chat", nil, finish_of(response.finish or NO_FINISH), index, opts.leaf, response.served_model,
-    notes_of(rec, response.notes), nil, purpose, response.repaired and true or nil, request.of(rec, opts),
+    notes_of(rec, response.notes, earlier), nil, purpose, response.repaired and true or nil, request.of(rec, opts),
     text and body.keep(redact(text), rec._blobs, response.made), response.response_id, sampling_of(rec, asked.sampling),
     asked.session, times_of(rec, index, opts), planes, trainable, response.tries,
     usage and put_usage(usage.cached, usage.completion, usage.prompt, usage.total), versions)

@@ -1,7 +1,7 @@
 --- The invariants of a record that need nothing but the record. A violation is a bug of the engine.
 ---
 --- The recorder feeds a checker as things happen; `check` feeds one with a line that was read back. Rules have the
---- numbers of docs/trajectories.md: 1 planes, 4 response ids, 5 nodes and calls, 6 tool messages, 8 reward, 9 use,
+--- numbers of docs/trajectories.md: 1 planes, 4 numbers of calls, 5 nodes and calls, 6 tool messages, 8 reward, 9 use,
 --- 10 numbers and times, 11 versions.
 local json = require "agentbox.json"
 local tokens = require "agentbox.record.tokens"
@@ -44,27 +44,31 @@ local function add(self, rule, what, index, msg)
   self.found[#self.found + 1] = { rule = rule, where = where, msg = msg }
 end
 
---- A call, in the order of their numbers.
+--- A call, in the order of their numbers. A server may give one id to several answers; that is no fault of the record,
+--- whose own name for a call is its number.
 ---@param index integer        # from 0
 ---@param purpose string
 ---@param failed boolean
 ---@param id? string           # the server's
 ---@param model? string
+---@return integer? earlier    # the call that got the same id
 function Checker:call(index, purpose, failed, id, model)
-  self.calls = index + 1
+  if index ~= self.calls then add(self, 4, "calls", self.calls, ("has the number %s"):format(index)) end
+  self.calls = self.calls + 1
   if failed then
     self.failed[index] = true
   elseif purpose == "agent" then
     self.unused[index] = true
   end
-  if not id then return end
+  if not id then return nil end
   local seen = self.ids[model or ""]
   if not seen then
     seen = {}
     self.ids[model or ""] = seen
   end
-  if seen[id] then add(self, 4, "calls", index, ("response id %q was used by call %d"):format(id, seen[id])) end
-  seen[id] = index
+  local earlier = seen[id]
+  seen[id] = earlier or index
+  return earlier
 end
 
 --- The token planes and the versions of a call.

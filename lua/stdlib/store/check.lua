@@ -1,4 +1,4 @@
---- Checks what is stored: sums, invariants, bodies and artifacts, and response ids across a run.
+--- Checks what is stored: sums, invariants, bodies and artifacts; notes which response ids a server gave more than once.
 local check = require "agentbox.record.check"
 local json = require "agentbox.json"
 local read = require "agentbox.store.read"
@@ -8,6 +8,7 @@ local M = {}
 ---@class agentbox.CheckReport
 ---@field trajectories integer
 ---@field problems { id: string, where: string, msg: string }[]
+---@field repeated_ids { count: integer, first?: string }   # calls whose response id the server had given before in the run
 
 local function check_bodies(t, add)
   for _, call in ipairs(t.line.calls) do
@@ -26,16 +27,17 @@ local function check_bodies(t, add)
   end
 end
 
--- A response id may be used once by a model in a run: trainers join on it.
-local function check_ids(t, seen, add)
+-- Whoever joins on the server's ids should know that they are not unique; the record is right all the same.
+local function note_ids(t, seen, repeated)
   for _, call in ipairs(t.line.calls) do
     local id = call.response_id
     if id and id ~= json.null then
       local key = table.concat({ t.run_id, tostring(call.model), id }, "\0")
-      if seen[key] and seen[key] ~= t.id then
-        add(t, ("calls[%d]"):format(call.i), ("response id %s was used by %s too"):format(id, seen[key]))
+      if seen[key] then
+        repeated.count = repeated.count + 1
+        repeated.first = repeated.first or ("%s: calls[%d]: %s"):format(t.id, call.i, id)
       end
-      seen[key] = t.id
+      seen[key] = true
     end
   end
 end
@@ -50,7 +52,7 @@ end
 ---@return agentbox.CheckReport?
 ---@return agentbox.Err? err
 function M.check(path)
-  local report, seen = { trajectories = 0, problems = json.array {} }, {}
+  local report, seen = { trajectories = 0, problems = json.array {}, repeated_ids = { count = 0 } }, {}
   local function add(t, where, msg)
     table.insert(report.problems, { id = t.id, where = where, msg = msg })
   end
@@ -63,7 +65,7 @@ function M.check(path)
       add(t, violation.where, ("%s (rule %d)"):format(violation.msg, violation.rule))
     end
     check_bodies(t, add)
-    check_ids(t, seen, add)
+    note_ids(t, seen, report.repeated_ids)
   end)
   if ok then return report end
   if problem.code ~= "parse" then return nil, problem end
