@@ -4,6 +4,7 @@ local async = require "agentbox.async"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local limits = require "agentbox.limits"
+local sys = require "agentbox.sys.json"
 local time = require "agentbox.time"
 
 local M = {}
@@ -12,6 +13,10 @@ local M = {}
 M.MAX_ARGUMENT_BYTES = 256 << 10
 
 local GRACE_S = 1
+local NO_CALLS = {}
+
+local new_message = sys.shape("role", "content")
+local new_answer = sys.shape("role", "tool_call_id", "name", "content")
 
 ---@class agentbox.Ctx
 ---@field task agentbox.Task
@@ -57,10 +62,7 @@ function Ctx:note(name, value) self.rec:note(name, value) end
 ---@param content string
 ---@return agentbox.Message
 function M.message(role, content)
-  local message = json.object {}
-  message.role = role
-  message.content = content
-  return message
+  return new_message(role, content)
 end
 
 --- Adds a message.
@@ -69,9 +71,11 @@ end
 ---@param call? integer
 ---@return integer node
 function Ctx:say(message, origin, call)
-  self.messages[#self.messages + 1] = message
-  self.leaf = self.rec:message(message, { origin = origin, call = call })
-  return self.leaf
+  local messages = self.messages
+  messages[#messages + 1] = message
+  local node = self.rec:add(message, origin, call)
+  self.leaf = node
+  return node
 end
 
 --- Says something that neither the task nor the model said. It is masked in training.
@@ -111,8 +115,19 @@ local function without_thinking(message)
   return clean
 end
 
+--- Whether a message's calls go back to the server as they are.
+local function has_clean_calls(message)
+  local calls = message.tool_calls or NO_CALLS
+  for i = 1, #calls do
+    local call = calls[i]
+    if call.parse_error or call.raw_arguments or #call["function"].arguments > M.MAX_ARGUMENT_BYTES then return false end
+  end
+  return true
+end
+
 --- What of a reply goes back to the server; parse_error and raw_arguments are ours.
 local function wire_message(message, keep_thinking)
+  if keep_thinking ~= false and has_clean_calls(message) then return message end
   message = for_history(message)
   if keep_thinking == false then message = without_thinking(message) end
   for _, call in ipairs(message.tool_calls or {}) do
@@ -194,17 +209,8 @@ function Ctx:answer(calls, results)
   for i, call in ipairs(calls) do
     local name = call["function"].name
     local result = results[i] or { text = ("ERROR: %s did not run"):format(name), is_error = true, facts = {} }
-    local message = json.object {}
-    message.role = "tool"
-    message.tool_call_id = call.id
-    message.name = name
-    message.content = result.text
-    local node = self:say(message, "tool")
-    self.rec:tool_run {
-      node = node, slot = i - 1, call_id = call.id, name = name, args = result.args, result = result.text,
-      is_error = result.is_error, t = result.t, exit = result.facts.exit, cut = result.facts.cut,
-      error = result.error, traceback = result.traceback,
-    }
+    local node = self:say(new_answer("tool", call.id, name, result.text), "tool")
+    self.rec:ran(node, i - 1, call.id, name, result)
   end
 end
 

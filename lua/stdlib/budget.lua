@@ -6,6 +6,8 @@ local time = require "agentbox.time"
 
 local M = {}
 
+local monotonic = time.monotonic
+
 --- Less than this is no time: nothing can be asked in it, and a timer may end what filled the episode a moment early.
 local LEAST_S = 0.01
 
@@ -37,7 +39,7 @@ end
 --- The stop reason of the first limit that is reached, or nil.
 ---@return string?
 function Budget:over()
-  if self:left_s() < LEAST_S then return "wall_timeout" end
+  if self.deadline - monotonic() < LEAST_S then return "wall_timeout" end
   if self.max_turns and self.turns >= self.max_turns then return "max_turns" end
   if self.max_model_calls and self.model_calls >= self.max_model_calls then return "max_turns" end
   if self.max_tokens and self.tokens >= self.max_tokens then return "token_budget" end
@@ -46,13 +48,15 @@ end
 --- Seconds until the episode's end, never negative.
 ---@return number
 function Budget:left_s()
-  return math.max(0, self.deadline - time.monotonic())
+  local left_s = self.deadline - monotonic()
+  return left_s > 0 and left_s or 0
 end
 
 --- Seconds for the next step: its own limit, or what is left of the episode.
 ---@return number
 function Budget:step_s()
-  return math.min(self.step_timeout_s, self:left_s())
+  local left_s, step_s = self:left_s(), self.step_timeout_s
+  return left_s < step_s and left_s or step_s
 end
 
 --- Counts a model's reply. A server that reports no usage is charged a token for every four bytes of the answer.

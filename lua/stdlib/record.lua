@@ -15,6 +15,7 @@ local check = require "agentbox.record.check"
 local json = require "agentbox.json"
 local line_of = require "agentbox.record.line"
 local plain = require "agentbox.record.plain"
+local requests = require "agentbox.record.request"
 local secret = require "agentbox.secret"
 local sys = require "agentbox.sys.json"
 local text = require "agentbox.text"
@@ -37,6 +38,7 @@ local M = { SCHEMA = line_of.SCHEMA }
 ---@field private _calls string[]
 ---@field private _out boolean[]        # calls of which a message came
 ---@field private _runs string[]
+---@field private _altered? boolean     # the record says something in other bytes than those that were sent
 ---@field private _checker agentbox.RecordChecker
 local Recorder = {}
 Recorder.__index = Recorder
@@ -85,8 +87,11 @@ function Recorder:_text(value, where, index)
   if not encoded then
     if index then where = ("%s[%d]"):format(where, index) end
     encoded = json.encode(plain.copy(value, where, self._notes))
+    self._altered = true
   end
-  return redact(encoded)
+  local clean = redact(encoded)
+  if clean ~= encoded then self._altered = true end
+  return clean
 end
 
 -- Rollouts that offer the same tools have one list of them, and share its text.
@@ -130,7 +135,18 @@ end
 ---@param opts agentbox.MessageOpts
 ---@return integer node   # 0-based
 function Recorder:message(msg, opts)
-  local origin, call, thread = opts.origin, opts.call, opts.thread or "main"
+  return self:add(msg, opts.origin, opts.call, opts.thread, opts.parent)
+end
+
+--- The same without a table of options.
+---@param msg agentbox.Message
+---@param origin string
+---@param call? integer
+---@param thread? string
+---@param parent? integer
+---@return integer node
+function Recorder:add(msg, origin, call, thread, parent)
+  thread = thread or "main"
   if not ORIGINS[origin] then error("unknown origin " .. tostring(origin), 2) end
   local index, before = self._n, #self._notes
   local n = index + 1
@@ -138,7 +154,7 @@ function Recorder:message(msg, opts)
     if not self._calls[call + 1] then error("no call " .. call, 2) end
     calls.came_of(self, call, index)
   end
-  local parent = opts.parent or self._leaf[thread]
+  parent = parent or self._leaf[thread]
   self._n, self._leaf[thread] = n, index
   self._m[n], self._said[n], self._o[n], self._c[n] = self:_text(msg, "nodes", index), msg, origin, call
   self._p[n] = parent or false
@@ -174,10 +190,9 @@ function Recorder:call(opts)
   return index
 end
 
--- The ordinal of the assistant turn that a tool run belongs to, and that turn's node.
-function Recorder:_step(run)
+-- The ordinal of the assistant turn that a tool run belongs to; `at` is its message, or the last one before it.
+function Recorder:_step(at)
   local origins, parents = self._o, self._p
-  local at = run.node or self._leaf[run.thread or "main"] or false
   while at and origins[at + 1] ~= "sampled" do at = parents[at + 1] end
   local key = at or -1
   local step = self._steps[key]
@@ -212,19 +227,40 @@ end
 ---@param run agentbox.ToolRun
 ---@return integer index   # 0-based
 function Recorder:tool_run(run)
-  local index, node, t = #self._runs, run.node, run.t
-  local args, result
-  if node then
-    self._r[node + 1] = index
-  else
-    args, result = run.args ~= nil and self:_text(run.args, "args") or nil, plain.text(run.result)
-  end
+  if run.node then return self:ran(run.node, run.slot, run.call_id, run.name, run) end
+  local index, t = #self._runs, run.t
   if t then self._checker:times("tool_runs", index, t[1], t[2]) end
-  self._runs[index + 1] = put_run(args, run.call_id, run.cut, error_text(run.error), run.exit, run.is_error == true,
-    run.name, node or json.null, result, run.slot, self:_step(run), t and sys.tuple(t[1], t[2]),
-    plain.text(run.traceback))
+  self._runs[index + 1] = put_run(run.args ~= nil and self:_text(run.args, "args") or nil, run.call_id, run.cut,
+    error_text(run.error), run.exit, run.is_error == true, run.name, json.null, plain.text(run.result), run.slot,
+    self:_step(self._leaf[run.thread or "main"] or false), t and sys.tuple(t[1], t[2]), plain.text(run.traceback))
   return index
 end
+
+local NOTHING = {}
+
+--- Adds the execution that a tool message answers.
+---@param node integer
+---@param slot integer
+---@param call_id string?
+---@param name string
+---@param result { is_error?: boolean, t?: number[], error?: any, traceback?: string, exit?: integer, cut?: integer, facts?: table }
+---@return integer index   # 0-based
+function Recorder:ran(node, slot, call_id, name, result)
+  local index, t, facts, traceback = #self._runs, result.t, result.facts or result, result.traceback
+  self._r[node + 1] = index
+  local from, to = (t or NOTHING)[1], (t or NOTHING)[2]
+  if from then self._checker:times("tool_runs", index, from, to) end
+  self._runs[index + 1] = put_run(nil, call_id, facts.cut, error_text(result.error), facts.exit,
+    result.is_error == true, name, node, nil, slot, self:_step(node), from and sys.tuple(from, to),
+    traceback and plain.text(traceback))
+  return index
+end
+
+--- The JSON text of a history as it goes on the wire, as far as the record has the same bytes already: nil if not.
+---@param leaf integer                    # its last message
+---@param messages agentbox.Message[]
+---@return string?
+function Recorder:history(leaf, messages) return requests.history(self, leaf, messages) end
 
 --- Adds a named fact (`ctx:note`); the last value of a name stands.
 ---@param name string

@@ -103,7 +103,7 @@ end
 ---@param text string
 ---@return string
 function M.redact(text)
-  for _, what in ipairs(spellings) do text = replace(text, what) end
+  for i = 1, #spellings do text = replace(text, spellings[i]) end
   return text
 end
 

@@ -28,6 +28,8 @@ local CUT_OFF = "ERROR: your reply was cut off at the output limit before this c
 
 -- ---------------------------------------------------------------- progress
 
+local NO_CALLS = {}
+
 --- Notices a model that is stuck; each count is of turns in a row.
 local function new_progress(opts)
   return { opts = opts, repeats = 0, malformed = 0, empty = 0 }
@@ -38,25 +40,29 @@ local function stuck(progress, what)
   return limit > 0 and progress[what] >= limit
 end
 
-local function print_of(message, results)
-  local parts = { type(message.content) == "string" and message.content or "" }
-  for i, call in ipairs(message.tool_calls or {}) do
-    parts[#parts + 1] = call["function"].name .. "\0" .. call["function"].arguments .. "\0" .. results[i].text
+--- Whether a turn said, called and heard the same as the one before.
+local function is_repeated(progress, message, results)
+  local last, heard = progress.message, progress.results
+  progress.message, progress.results = message, results
+  if not last or last.content ~= message.content then return false end
+  local before, calls = last.tool_calls or NO_CALLS, message.tool_calls or NO_CALLS
+  if #before ~= #calls then return false end
+  for i = 1, #calls do
+    local a, b = before[i]["function"], calls[i]["function"]
+    if a.arguments ~= b.arguments or a.name ~= b.name or heard[i].text ~= results[i].text then return false end
   end
-  return table.concat(parts, "\0")
+  return true
 end
 
 local function unusable(results)
-  for _, result in ipairs(results) do
-    if not result.malformed then return false end
+  for i = 1, #results do
+    if not results[i].malformed then return false end
   end
   return true
 end
 
 local function note_turn(progress, message, results)
-  local print = print_of(message, results)
-  progress.repeats = print == progress.last and progress.repeats + 1 or 1
-  progress.last = print
+  progress.repeats = is_repeated(progress, message, results) and progress.repeats + 1 or 1
   progress.malformed = unusable(results) and progress.malformed + 1 or 0
   progress.empty = 0
   if stuck(progress, "repeats") then
@@ -111,7 +117,7 @@ local function run_calls(ctx, calls, on_tool_call)
 end
 
 local function stop_of_results(results)
-  for _, result in pairs(results) do
+  for _, result in next, results do
     if result.infra then
       return err.class(result.infra) == "sandbox" and "sandbox_error" or "tool_error", result.infra
     end

@@ -119,19 +119,23 @@ end
 --- The ids of a history, which grows at its end.
 local ids_of = setmetatable({}, { __mode = "k" })
 
-local function used_ids(request)
+--- The ids of calls that a history has answered. Not to be written to.
+---@param request agentbox.Request
+---@return table<string, boolean>
+function M.used_ids(request)
   local messages = request.messages
-  local known = ids_of[messages]
-  if not known or known.count > #messages then
+  local known, n = ids_of[messages], #messages
+  if not known or known.count > n then
     known = { count = 0, ids = {} }
     ids_of[messages] = known
   end
-  for i = known.count + 1, #messages do
+  local ids = known.ids
+  for i = known.count + 1, n do
     local message = messages[i]
-    if message.role == "tool" and type(message.tool_call_id) == "string" then known.ids[message.tool_call_id] = true end
+    if message.role == "tool" and type(message.tool_call_id) == "string" then ids[message.tool_call_id] = true end
   end
-  known.count = #messages
-  return setmetatable({}, { __index = known.ids })
+  known.count = n
+  return ids
 end
 
 local function calls_of(message, request, notes)
@@ -141,7 +145,7 @@ local function calls_of(message, request, notes)
     notes[#notes + 1] = "legacy function_call"
   end
   if type(list) ~= "table" then return nil end
-  local calls, used = json.array {}, used_ids(request)
+  local calls, used = json.array {}, setmetatable({}, { __index = M.used_ids(request) })
   for i, raw in ipairs(list) do
     local call, renamed, repaired = one_call(raw, i, used, request)
     if call then calls[#calls + 1] = call end

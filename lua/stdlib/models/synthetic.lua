@@ -3,10 +3,14 @@
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local reply = require "agentbox.models.reply"
+local sys = require "agentbox.sys.json"
+local text_ = require "agentbox.text"
 local time = require "agentbox.time"
 local wire = require "agentbox.models.wire"
 
 local M = {}
+
+local OPEN_BRACE = ("{"):byte()
 
 local function call_of(raw, i, position)
   local fn = raw["function"] or raw
@@ -73,10 +77,8 @@ end
 
 local function finished(name, request, response, text, queued)
   local now = time.now()
-  response.unsent = {
-    request = request, count = #request.messages, name = name, form = form_of(name, request), outgoing = wire.outgoing,
-  }
-  response.raw_response, response.tries = text, 1
+  response.unsent = { request = request, count = #request.messages, name = name, form = form_of(name, request) }
+  response.raw_response, response.made, response.tries = text, true, 1
   response.times = { queued = queued, first = now, done = now }
   return setmetatable(response, unsent)
 end
@@ -88,6 +90,64 @@ local function has_tables(message)
     if type(message[name]) == "table" then return true end
   end
   return false
+end
+
+-- An answer that needs none of a reply's tolerance: text, or calls with tables of arguments. The text is put together and
+-- the message is made of the same parts, nothing is read back.
+local put_reply = sys.row({ "id", "object", "created", "model", "choices", "usage" }, { choices = true })
+local put_choice = sys.row({ "index", "message", "finish_reason" }, { message = true })
+local put_message = sys.row({ "role", "content", "tool_calls" }, { tool_calls = true })
+local new_text, new_calls = sys.shape("role", "content"), sys.shape("role", "tool_calls")
+local new_call, new_fn = sys.shape("id", "type", "function"), sys.shape("name", "arguments")
+
+local PLAIN = { content = true, tool_calls = true, usage = true, delay_s = true }
+
+local function is_plain(answer)
+  for key in next, answer do
+    if not PLAIN[key] then return false end
+  end
+  local content, calls = answer.content, answer.tool_calls
+  if calls == nil then return type(content) == "string" and text_.valid(content) end
+  if content ~= nil or type(calls) ~= "table" or #calls == 0 then return false end
+  for i = 1, #calls do
+    local raw = calls[i]
+    if type(raw) ~= "table" or raw.id ~= nil or type(raw.name) ~= "string" or raw.name == ""
+        or raw["function"] ~= nil or type(raw.arguments) ~= "table" or json.is_array(raw.arguments) then
+      return false
+    end
+  end
+  return true
+end
+
+local function plain_calls(given, request, position)
+  local calls, used = json.array {}, nil
+  for i = 1, #given do
+    local id, arguments = ("call_%d_%d"):format(position, i), json.encode(given[i].arguments)
+    used = used or reply.used_ids(request)
+    if used[id] or arguments:byte() ~= OPEN_BRACE then return nil end
+    calls[i] = new_call(id, "function", new_fn(given[i].name, arguments))
+  end
+  return calls
+end
+
+local function plain_response(name, request, answer, queued)
+  local position, calls, finish = #request.messages, nil, "stop"
+  local message
+  if answer.tool_calls then
+    calls, finish = plain_calls(answer.tool_calls, request, position), "tool_calls"
+    if not calls then return nil end
+    message = new_calls("assistant", calls)
+  else
+    message = new_text("assistant", answer.content)
+  end
+  local usage = usage_of(answer.usage)
+  local id = ("chatcmpl-%s-%s-%d"):format(name, request.session or "0", position)
+  local said = put_message("assistant", answer.content or json.null, calls and json.encode(calls))
+  local text = put_reply(id, "chat.completion", queued // 1 | 0, name, "[" .. put_choice(0, said, finish) .. "]", usage)
+  return finished(name, request, {
+    message = message, finish = { raw = finish, norm = finish }, usage = reply.usage(usage), repaired = false, notes = {},
+    response_id = id, served_model = name,
+  }, text, queued)
 end
 
 --- Makes the response of an answer: a text, or { content, tool_calls = { { name, arguments } }, finish_reason, usage }.
@@ -102,6 +162,8 @@ end
 function M.response(name, request, answer, queued)
   if type(answer) == "string" then answer = { content = answer } end
   if type(answer) ~= "table" then error(name .. ": a turn must be a text or a message, is a " .. type(answer), 0) end
+  local plain = is_plain(answer) and plain_response(name, request, answer, queued)
+  if plain then return plain end
   local position = #request.messages
   local message = message_of(answer, position)
   local choice = json.object { index = 0, message = message }
@@ -127,7 +189,9 @@ function M.of_text(name, request, text, queued)
   local response
   if decoded then response, why = reply.response(decoded, request) end
   if not response then return nil, err.new("model", name .. ": unusable reply: " .. tostring(why)) end
-  return finished(name, request, response, text, queued)
+  response = finished(name, request, response, text, queued)
+  response.made = nil -- whoever wrote this text
+  return response
 end
 
 return M

@@ -27,26 +27,27 @@ local function is_null(value)
 end
 
 local function call_is_clean(call)
-  for key in pairs(call) do
+  for key in next, call do
     if key ~= "id" and key ~= "type" and key ~= "function" then return false end
   end
   local fn = call["function"]
-  for key in pairs(fn) do
+  for key in next, fn do
     if key ~= "name" and key ~= "arguments" then return false end
   end
   return call.type ~= nil and type(fn.arguments) == "string"
 end
 
 local function is_clean(message, allowed)
-  for key, value in pairs(message) do
-    if not allowed[key] or value == json.null then return false end
+  local null = json.null
+  for key, value in next, message do
+    if not allowed[key] or value == null then return false end
   end
-  if message.content == nil and message.tool_calls == nil then return false end
-  if not message.tool_calls then return true end
-  for _, call in ipairs(message.tool_calls) do
-    if not call_is_clean(call) then return false end
+  local calls = message.tool_calls
+  if calls == nil then return message.content ~= nil end
+  for i = 1, #calls do
+    if not call_is_clean(calls[i]) then return false end
   end
-  return #message.tool_calls > 0
+  return #calls > 0
 end
 
 local function clean_call(call)
@@ -58,20 +59,13 @@ local function clean_call(call)
   return clean
 end
 
---- Messages that were found clean: a history is looked at anew at every turn, its messages need to be only once.
-local clean_before = setmetatable({}, { __mode = "k" })
-
 --- What of a message goes on the wire.
 ---@param message agentbox.Message
 ---@return table
 function M.outgoing(message)
-  if clean_before[message] then return message end
   local allowed = ALLOWED[message.role]
   if not allowed then error(("message with role %s"):format(tostring(message.role)), 0) end
-  if is_clean(message, allowed) then
-    clean_before[message] = true
-    return message
-  end
+  if is_clean(message, allowed) then return message end
   local clean = json.object {}
   for _, name in ipairs(MEMBERS[message.role]) do
     local value = message[name]

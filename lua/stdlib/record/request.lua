@@ -3,60 +3,66 @@
 local body = require "agentbox.record.body"
 local list = require "agentbox.sys.list"
 local secret = require "agentbox.secret"
+local wire = require "agentbox.models.wire"
 
 local M = {}
 
--- The path to `leaf` as one JSON array. The next call's path mostly goes on from this one's.
-local function messages_text(rec, leaf)
-  local known = rec._path or { text = "" }
-  local path, at, from = {}, leaf, known.leaf
-  while at and at ~= from do
-    table.insert(path, 1, rec._m[at + 1])
-    at = rec._p[at + 1]
-  end
-  if from and at == from then table.insert(path, 1, known.text) end
-  known.leaf, known.text = leaf, table.concat(path, ",")
-  rec._path = known
-  return "[" .. known.text .. "]"
-end
+local outgoing = wire.outgoing
 
----@class agentbox.UnsentPath
----@field leaf? integer
+---@class agentbox.RecordPath
+---@field leaf integer
 ---@field count integer
 ---@field messages agentbox.Message[]   # those of the path, and their contents when they were recorded
 ---@field contents any[]
----@field nodes integer[]
----@field clean boolean                 # a server would have got them as they are
+---@field texts string[]
+---@field clean boolean                 # a server gets them as they are
 ---@field done integer                  # how many of them the hasher has had
 ---@field form? string
 
--- What the path to `leaf` has, added to what is known of it.
-local function path_to(rec, leaf, outgoing)
-  local known, fresh, at = rec._unsent, {}, leaf
-  local from = known and known.leaf
+-- The path to `leaf`. It mostly goes on from that of the call before.
+local function path_to(rec, leaf)
+  local known, parents = rec._path, rec._p
+  local from, fresh, at = known and known.leaf, nil, leaf
   while at and at ~= from do
+    fresh = fresh or {}
     fresh[#fresh + 1] = at
-    at = rec._p[at + 1]
+    at = parents[at + 1]
   end
   if not from or at ~= from then
-    known = { count = 0, messages = {}, contents = {}, nodes = {}, done = 0, clean = true }
-    rec._unsent = known
+    known = { count = 0, messages = {}, contents = {}, texts = {}, done = 0, clean = true }
+    rec._path = known
   end
   known.leaf = leaf
-  for i = #fresh, 1, -1 do
-    local n, message = known.count + 1, rec._said[fresh[i] + 1]
+  for i = fresh and #fresh or 0, 1, -1 do
+    local n, node = known.count + 1, fresh[i] + 1
+    local message = rec._said[node]
     if known.clean and outgoing(message) ~= message then known.clean = false end
     known.messages[n], known.contents[n] = message, message.content or false
-    known.nodes[n], known.count = fresh[i] + 1, n
+    known.texts[n], known.count = rec._m[node], n
   end
   return known
 end
 
--- Whether the messages of a request are those of the path, as they were recorded and as a server would have got them.
-local function is_path(path, unsent)
-  if not path.clean or unsent.count ~= path.count then return false end
-  local messages, count = unsent.request.messages, path.count
+-- Whether these are the messages of the path, as they were recorded and as a server gets them.
+local function is_path(path, messages, count)
+  if not path.clean or count ~= path.count then return false end
   return list.same(messages, path.messages, count) and list.have(messages, "content", path.contents, count)
+end
+
+local function messages_text(path)
+  return "[" .. table.concat(path.texts, ",", 1, path.count) .. "]"
+end
+
+--- The JSON text of a history as it goes on the wire, put together from what is recorded; nil when the record has it
+--- in another form.
+---@param rec agentbox.Recorder
+---@param leaf integer
+---@param messages agentbox.Message[]
+---@return string?
+function M.history(rec, leaf, messages)
+  if rec._altered then return nil end
+  local path = path_to(rec, leaf)
+  return is_path(path, messages, #messages) and messages_text(path) or nil
 end
 
 -- The request of a model that has no server: its bytes follow from the path, and only their hash is made. Nil when the
@@ -70,7 +76,7 @@ local function unsent_text(rec, path, form)
   if not path.frame then return nil end
   local hasher = path.hasher
   for i = path.done + 1, path.count do
-    local text = rec._m[path.nodes[i]]
+    local text = path.texts[i]
     if i > 1 then hasher:update "," end
     hasher:update(text)
     path.bytes = path.bytes + #text + (i > 1 and 1 or 0)
@@ -88,14 +94,14 @@ function M.of(rec, opts)
   if not source then return nil end
   local unsent, leaf = source.unsent, opts.leaf
   if unsent and unsent.form and leaf then
-    local path = path_to(rec, leaf, unsent.outgoing)
-    local text = is_path(path, unsent) and unsent_text(rec, path, unsent.form)
+    local path = path_to(rec, leaf)
+    local text = is_path(path, unsent.request.messages, unsent.count) and unsent_text(rec, path, unsent.form)
     if text then return text end
   end
   if not source.raw_request then return nil end
   local sent = secret.redact(source.raw_request)
   if leaf then
-    local entry = body.factor(sent, messages_text(rec, leaf), rec._tools)
+    local entry = body.factor(sent, messages_text(path_to(rec, leaf)), rec._tools)
     if entry then return entry end
   end
   return body.keep(sent, rec._blobs)

@@ -11,6 +11,11 @@ local MAX_BYTES = 4 * M.MAX_STREAM
 local function stream(lines, name, bytes, dropped)
   if bytes == "" then return 0 end
   local shown = text.scrub(bytes)
+  if #shown <= M.MAX_STREAM and dropped == 0 then
+    lines[#lines + 1] = ("--- %s ---"):format(name)
+    lines[#lines + 1] = shown
+    return 0
+  end
   local length = utf8.len(shown)
   local cut = math.max(0, length - M.MAX_STREAM) + dropped
   if cut > 0 then

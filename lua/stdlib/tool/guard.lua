@@ -15,6 +15,7 @@ local GRACE_S = 5
 ---@field memory_bytes? integer
 ---@field cpu_s? number        # Lua's own; waiting costs none
 ---@field blame? function      # the lab's function, when the one that is called is the library's
+---@field ceiling? { memory_bytes?: integer, cpu_s?: number }   # the first two, for who calls often
 
 ---@class agentbox.Defect
 ---@field msg string
@@ -69,6 +70,22 @@ function M.classify(problem, limits, blame)
   return { kind = "raise", msg = text, traceback = type(problem) == "table" and problem.traceback or nil }
 end
 
+--- What came of it: what join returned, and within that what the body's xpcall did.
+local function settle(limits, blame, timeout_s, joined, ok, problem, ...)
+  if joined == nil then
+    return nil, { kind = "timeout", msg = ("gave no result within %g s%s"):format(timeout_s, place_of(blame)) }
+  end
+  if joined == false then return nil, M.classify(ok, limits, blame) end
+  if ok then return true, problem, ... end
+  if type(problem) == "table" and problem.defect and not problem.msg:find("not enough memory", 1, true) then
+    return nil, { kind = "raise", msg = problem.msg, traceback = problem.traceback }
+  end
+  -- Out of memory is a bare text: Lua calls no message handler for it.
+  local is_limit = not err.is(problem) or problem.code == "nomem" or problem.code == "limit"
+  if is_limit then return nil, M.classify(err.is(problem) and problem or problem.msg or problem, limits, blame) end
+  return false, problem
+end
+
 --- Calls fn(...) under limits.
 ---
 --- Returns true and the results; or false and an engine error (`agentbox.err`) that the function raised; or nil and a
@@ -83,21 +100,8 @@ function M.call(fn, limits, timeout_s, ...)
   local blame = limits.blame or fn
   local child = fiber.spawn(body, fn, ...)
   local scope <close> = setmetatable({ child }, scope_meta) -- luacheck: ignore
-  child:limit { memory_bytes = limits.memory_bytes, cpu_s = limits.cpu_s }
-  local out = table.pack(child:join(timeout_s))
-  if out[1] == nil then
-    return nil, { kind = "timeout", msg = ("gave no result within %g s%s"):format(timeout_s, place_of(blame)) }
-  end
-  if out[1] == false then return nil, M.classify(out[2], limits, blame) end
-  if out[2] then return true, table.unpack(out, 3, out.n) end
-  local problem = out[3]
-  if type(problem) == "table" and problem.defect and not problem.msg:find("not enough memory", 1, true) then
-    return nil, { kind = "raise", msg = problem.msg, traceback = problem.traceback }
-  end
-  -- Out of memory is a bare text: Lua calls no message handler for it.
-  local is_limit = not err.is(problem) or problem.code == "nomem" or problem.code == "limit"
-  if is_limit then return nil, M.classify(err.is(problem) and problem or problem.msg or problem, limits, blame) end
-  return false, problem
+  child:limit(limits.ceiling or { memory_bytes = limits.memory_bytes, cpu_s = limits.cpu_s })
+  return settle(limits, blame, timeout_s, child:join(timeout_s))
 end
 
 return M

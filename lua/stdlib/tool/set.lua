@@ -11,8 +11,12 @@ local guard = require "agentbox.tool.guard"
 local json = require "agentbox.json"
 local text = require "agentbox.text"
 local time = require "agentbox.time"
+local utf = require "agentbox.sys.utf8x"
 
 local M = {}
+
+local monotonic, now, scrub = time.monotonic, time.now, utf.scrub
+local NO_FACTS = {}
 
 --- What a result may weigh, in code points; tools with tighter rules cut earlier.
 M.MAX_RESULT = 220000
@@ -60,13 +64,28 @@ local function wire_of(tool)
   return entry
 end
 
+--- The arguments that may be left out and what they are then, by name.
+local function defaults_of(tool)
+  local defaults
+  for name, prop in pairs(tool.parameters.properties or {}) do
+    if type(prop) == "table" and prop.default ~= nil and prop.default ~= json.null then
+      defaults = defaults or {}
+      defaults[name] = prop.default
+    end
+  end
+  return defaults
+end
+
 local function known_of(tool)
   local facts = known[tool]
   if not facts then
     local cpu_s, bytes = tool.cpu_s or DEFAULT_CPU_S, (tool.memory_mb or DEFAULT_MEMORY_MB) << 20
     facts = {
       wire = wire_of(tool), limits = { cpu_s = cpu_s, memory_bytes = bytes },
-      run_limits = { cpu_s = cpu_s, memory_bytes = bytes, blame = tool.run },
+      run_limits = {
+        cpu_s = cpu_s, memory_bytes = bytes, blame = tool.run, ceiling = { cpu_s = cpu_s, memory_bytes = bytes },
+      },
+      defaults = defaults_of(tool),
     }
     known[tool] = facts
   end
@@ -129,12 +148,14 @@ end
 
 -- ---------------------------------------------------------------- reading a call
 
+local REPAIR = { repair = true }
+
 local function arguments_of(call)
   local given = call["function"].arguments
   if call.parse_error then return nil, call.parse_error end
   if type(given) == "table" then return given end
   if given == nil or given == json.null or not given:find "%S" then return json.object {} end
-  local value, problem = json.decode(given, { repair = true })
+  local value, problem = json.decode(given, REPAIR)
   if value == nil then return nil, "not valid JSON: " .. problem.msg end
   if type(value) ~= "table" or json.is_array(value) or value == json.null then
     return nil, "must be a JSON object"
@@ -143,12 +164,14 @@ local function arguments_of(call)
 end
 
 local function with_defaults(tool, args)
-  for name, prop in pairs(tool.parameters.properties or {}) do
-    if args[name] == nil and type(prop) == "table" and prop.default ~= nil and prop.default ~= json.null then
-      args[name] = prop.default
-    end
+  local defaults = known_of(tool).defaults
+  if not defaults then return args end
+  local whole = json.object {}
+  for name, value in pairs(args) do whole[name] = value end
+  for name, value in next, defaults do
+    if args[name] == nil then whole[name] = value end
   end
-  return args
+  return whole
 end
 
 local function refuse(result, message)
@@ -225,14 +248,17 @@ local function take_returned(result, value, extra)
   end
   local said = as_text(value)
   if not said then return tool_error(result, "the tool returned a " .. type(value) .. ", not text") end
-  result.facts = type(extra) == "table" and extra or {}
-  result.is_error = result.facts.is_error == true
-  result.text = text.cut(text.scrub(said), M.MAX_RESULT)
+  local facts = type(extra) == "table" and extra or NO_FACTS
+  result.facts, result.is_error = facts, facts.is_error == true
+  said = scrub(said)
+  result.text = #said <= M.MAX_RESULT and said or text.cut(said, M.MAX_RESULT)
 end
 
 local function run_call(self, ctx, call, limit_s)
+  local name = call["function"].name
   local result = {
-    name = tostring(call["function"].name or ""), call_id = call.id, facts = {}, is_error = false, t = { time.now() },
+    name = type(name) == "string" and name or tostring(name or ""), call_id = call.id, facts = NO_FACTS,
+    is_error = false, t = { now(), 0 },
   }
   local tool, args = read_call(self, call, result)
   if tool then
@@ -247,8 +273,8 @@ local function run_call(self, ctx, call, limit_s)
       result.defect, result.traceback = value.kind, value.traceback
     end
   end
-  result.text = text.scrub(result.text)
-  result.t[2] = time.now()
+  result.text = scrub(result.text)
+  result.t[2] = now()
   return result
 end
 
@@ -265,12 +291,14 @@ end
 ---@param limit_s number
 ---@return agentbox.ToolResult[]   # one per call, in call order
 function Set:run(ctx, calls, limit_s)
-  local deadline = time.monotonic() + limit_s
+  local count = #calls
+  if count == 1 then return { run_call(self, ctx, calls[1], limit_s) } end
+  local deadline = monotonic() + limit_s
   local results, at = {}, 1
   local function run_at(i)
-    results[i] = run_call(self, ctx, calls[i], math.max(0, deadline - time.monotonic()))
+    results[i] = run_call(self, ctx, calls[i], math.max(0, deadline - monotonic()))
   end
-  while at <= #calls do
+  while at <= count do
     local last = at
     if not ctx.one_by_one and is_independent(self, calls[at]) then
       while calls[last + 1] and is_independent(self, calls[last + 1]) do last = last + 1 end
