@@ -199,6 +199,7 @@ end
 
 ---@class agentbox.image.ImportOpts
 ---@field name? string         # what to call it; else what the file says
+---@field ref? string          # which of the images in an OCI layout, by the name that it has there
 ---@field platform? string
 ---@field max_bytes? integer
 

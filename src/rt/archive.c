@@ -16,6 +16,11 @@
 #define MAX_ID 65535u /* beyond the ids that a sandbox has */
 #define NOBODY 65534u
 
+struct dir_time {
+    char *path; /* owns */
+    struct timespec mtime;
+};
+
 /* Two readers: the first undoes the compression, the second reads the tar that comes out,
  * which is hashed and counted in between. */
 struct unpack {
@@ -23,7 +28,10 @@ struct unpack {
     struct ab_hasher *hasher;         /* owns */
     const struct ab_archive_rules *rules;
     struct ab_archive_counts *counts;
-    struct ab_pathset own; /* only when there are layers below */
+    struct ab_pathset own;   /* only when there are layers below */
+    struct ab_pathset timed; /* directories whose times were kept */
+    struct dir_time *dirs; /* owns; set last, since what is put into them changes them */
+    size_t dir_count, dir_room;
     uint64_t stream_bytes, file_bytes;
     bool ended; /* there is nothing to read */
     char path[PATH_MAX], link[PATH_MAX];
@@ -130,22 +138,80 @@ static void set_owner(struct unpack *u, struct archive_entry *e)
     ab_la.archive_entry_set_gid(e, gid > MAX_ID || gid < 0 ? NOBODY : gid);
 }
 
+/* The writer would set the times of a directory that is there already at once. */
+static void keep_time(struct unpack *u, const char *path, struct timespec mtime)
+{
+    if (u->dir_count == u->dir_room) {
+        u->dir_room = u->dir_room ? u->dir_room * 2 : 256;
+        u->dirs = ab_xrealloc(u->dirs, u->dir_room * sizeof *u->dirs);
+    }
+    u->dirs[u->dir_count++] = (struct dir_time){ab_xstrndup(path, strlen(path)), mtime};
+}
+
+static struct timespec mtime_of(struct archive_entry *e)
+{
+    return (struct timespec){ab_la.archive_entry_mtime(e),
+                             ab_la.archive_entry_mtime_nsec(e)};
+}
+
+static void keep_if_there(struct unpack *u, const char *dir)
+{
+    struct stat st;
+    if (lstat(dir, &st) == 0 && S_ISDIR(st.st_mode))
+        keep_time(u, dir, st.st_mtim);
+}
+
+/* Directories of a lower layer that this one only puts something into, or takes from,
+ * stay as old as they were. */
+static void keep_parents(struct unpack *u)
+{
+    char dir[PATH_MAX];
+    size_t len = strlen(u->path);
+    memcpy(dir, u->path, len + 1);
+    while (len > 0 && dir[len - 1] != '/')
+        len--;
+    size_t parent = len > 0 ? len - 1 : 0;
+    for (len = parent; len > 0; len--) {
+        if (len < parent && u->path[len] != '/')
+            continue;
+        dir[len] = '\0';
+        if (ab_pathset_has(&u->timed, dir))
+            break;
+        keep_if_there(u, dir);
+    }
+    if (!ab_pathset_has(&u->timed, "."))
+        keep_if_there(u, ".");
+    ab_pathset_add(&u->timed, ".");
+    memcpy(dir, u->path, parent);
+    dir[parent] = '\0';
+    ab_pathset_add(&u->timed, dir);
+}
+
+/* What is no directory any more was replaced by a later entry, which has its own. */
+static void set_times(const struct unpack *u)
+{
+    struct stat st;
+    for (size_t i = 0; i < u->dir_count; i++) {
+        const struct dir_time *dir = &u->dirs[i];
+        const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, dir->mtime};
+        if (lstat(dir->path, &st) == 0 && S_ISDIR(st.st_mode))
+            utimensat(AT_FDCWD, dir->path, times, AT_SYMLINK_NOFOLLOW);
+    }
+}
+
 /* The root's own entry; the writer knows no name for it. */
 static int set_root(struct unpack *u, struct archive_entry *e)
 {
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
-                                {.tv_sec = ab_la.archive_entry_mtime(e),
-                                 .tv_nsec = ab_la.archive_entry_mtime_nsec(e)}};
     if (ab_la.archive_entry_filetype(e) != AE_IFDIR)
         return ab_err_set(u->err, AB_EINVALID, "the root is not a directory");
     if (!u->rules->layer)
         return 0;
     set_owner(u, e);
-    if (chown(".", (uid_t)ab_la.archive_entry_uid(e), (gid_t)ab_la.archive_entry_gid(e)) <
-            0 ||
-        chmod(".", ab_la.archive_entry_mode(e) & 07777) < 0 ||
-        utimensat(AT_FDCWD, ".", times, 0) < 0)
+    uid_t uid = (uid_t)ab_la.archive_entry_uid(e);
+    gid_t gid = (gid_t)ab_la.archive_entry_gid(e);
+    if (chown(".", uid, gid) < 0 || chmod(".", ab_la.archive_entry_mode(e) & 07777) < 0)
         return ab_err_sys(u->err, errno, "set the root's attributes");
+    keep_time(u, ".", mtime_of(e));
     return 0;
 }
 
@@ -256,6 +322,8 @@ static int one_entry(struct unpack *u, struct archive_entry *e)
     if (!u->rules->layer && !is_bundle_name(u->path))
         return ab_err_set(u->err, AB_EINVALID, "not an image but some other archive");
     const struct ab_pathset *own = u->rules->fresh ? NULL : &u->own;
+    if (own)
+        keep_parents(u);
     int rc = u->rules->layer ? ab_whiteout_apply(u->path, own, u->err) : 0;
     if (rc != 0)
         return rc < 0 ? -1 : 0;
@@ -276,6 +344,8 @@ static int one_entry(struct unpack *u, struct archive_entry *e)
     ab_la.archive_entry_unset_atime(e);
     filter_attributes(u, e);
     set_owner(u, e);
+    if (type == AE_IFDIR && !hard && u->rules->layer)
+        keep_time(u, u->path, mtime_of(e));
     return write_entry(u, e);
 }
 
@@ -334,7 +404,10 @@ static int read_entries(struct unpack *u)
     if (drain(u) < 0)
         return -1;
     snprintf(u->path, sizeof u->path, "the directories");
-    return ab_la.archive_write_close(u->disk) < ARCHIVE_WARN ? write_failed(u) : 0;
+    if (ab_la.archive_write_close(u->disk) < ARCHIVE_WARN)
+        return write_failed(u);
+    set_times(u);
+    return 0;
 }
 
 int ab_archive_unpack(int fd, const struct ab_archive_rules *rules,
@@ -355,5 +428,9 @@ int ab_archive_unpack(int fd, const struct ab_archive_rules *rules,
         ab_la.archive_write_free(u.disk);
     ab_hasher_free(u.hasher);
     ab_pathset_fini(&u.own);
+    ab_pathset_fini(&u.timed);
+    for (size_t i = 0; i < u.dir_count; i++)
+        free(u.dirs[i].path);
+    free(u.dirs);
     return rc;
 }

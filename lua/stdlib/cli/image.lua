@@ -71,7 +71,7 @@ local function import(args)
   local max_bytes, bad = megabytes(args)
   if bad then return nil, bad end
   local images, err = require "agentbox.image".import(args.path, {
-    name = args.name, platform = args.platform, max_bytes = max_bytes,
+    name = args.name, ref = args.ref, platform = args.platform, max_bytes = max_bytes,
   })
   if not images then return nil, err end
   return put_images(args, images)
@@ -149,7 +149,8 @@ M.commands = {
     description = "PATH is what `docker save` wrote, an OCI layout (a folder or a tar of one), or a tar of a root file "
         .. "system, compressed or not. - is standard input.",
     arguments = { { "path", "a file or a folder" } },
-    options = { { "-n --name", "NAME", "what to call it" }, PLATFORM, MAX_MB, JSON },
+    options = { { "-n --name", "NAME", "what to call it" },
+      { "--ref", "NAME", "which image of an OCI layout with several" }, PLATFORM, MAX_MB, JSON },
     run = import,
   },
   {

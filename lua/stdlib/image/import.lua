@@ -6,6 +6,7 @@ local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local name = require "agentbox.image.name"
 local os_ = require "agentbox.sys.os"
+local path_ = require "agentbox.path"
 local store = require "agentbox.image.store"
 local time = require "agentbox.sys.time"
 local tree = require "agentbox.image.tree"
@@ -121,19 +122,29 @@ end
 
 -- Which images of the index are wanted, and what they are to be called.
 local function oci_wanted(index, opts)
-  local wanted = {}
+  local wanted, names = {}, {}
   for _, entry in ipairs(index.manifests) do
     if json.is_object(entry) and type(entry.digest) == "string" and name.is_digest(entry.digest) then
-      local called = opts.name or named(entry.annotations)
-      if called then wanted[#wanted + 1] = { descriptor = entry, name = called } end
+      local own = named(entry.annotations)
+      names[#names + 1] = own
+      if not opts.ref or own == opts.ref then
+        wanted[#wanted + 1] = { descriptor = entry, name = opts.name or own }
+      end
     end
   end
-  if #wanted == 0 then
-    return nil, err.new("badarg", "the layout names none of its images", { hint = "say what to call it: --name NAME" })
-  elseif opts.name and #wanted > 1 then
+  if #wanted == 0 then return nil, err.new("notfound", "the layout has no image " .. (opts.ref or "at all")) end
+  if opts.name and #wanted > 1 then -- the same for several machines, or several images
     local chosen, problem = document.choose(index, opts.platform)
-    if not chosen then return nil, problem end
+    if not chosen then
+      return nil, err.new("badarg", "the layout has several images: " .. table.concat(names, ", "),
+        { hint = "say which: --ref NAME", cause = problem })
+    end
     wanted = { { descriptor = chosen, name = opts.name } }
+  end
+  for _, one in ipairs(wanted) do
+    if not one.name then
+      return nil, err.new("badarg", "the layout does not say what its image is called", { hint = "say it: --name NAME" })
+    end
   end
   return wanted
 end
@@ -318,6 +329,7 @@ function M.import(path, opts)
   local stat
   stat, problem = fs.stat(path)
   if not stat then return nil, problem end
+  path = path_.abs(path)
   if stat.type == "dir" then return import_dir(self, path, opts) end
   return import_file(self, path, opts)
 end
