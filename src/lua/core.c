@@ -2,6 +2,7 @@
 
 #include <lauxlib.h>
 
+#include "lua/collect.h"
 #include "lua/fiber.h"
 #include "lua/loader.h"
 #include "lua/slice.h"
@@ -20,6 +21,7 @@
     X(time)              \
     X(json)              \
     X(re)                \
+    X(sieve)             \
     X(sqlite)            \
     X(sse)               \
     X(yaml)              \
@@ -53,4 +55,5 @@ void abl_open_engine(lua_State *L)
     abl_slice_install(L);
     abl_traceback_install(L);
     abl_protect_install(L);
+    abl_collect_install(L);
 }

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "lua/collect.h"
 #include "lua/conv.h"
 #include "lua/slice.h"
 #include "lua/traceback.h"
@@ -473,6 +474,7 @@ static void begin(struct ab_fiber *f)
         s->heap->charged = f->account;
     s->running = f;
     s->active = f->co;
+    ab_collect_defer(s);
     if (s->wd)
         ab_watchdog_enter(s->wd);
 }
@@ -480,10 +482,13 @@ static void begin(struct ab_fiber *f)
 static void end(struct ab_fiber *f)
 {
     struct ab_sched *s = f->sched;
-    if (s->wd)
-        ab_watchdog_leave(s->wd);
     s->active = NULL;
     lua_sethook(f->co, NULL, 0, 0);
+    if (s->wd)
+        ab_watchdog_alive(s->wd);
+    ab_collect_due(s);
+    if (s->wd)
+        ab_watchdog_leave(s->wd);
     ab_sched_charge_cpu(s);
     s->running = NULL;
     s->slicing = false;

@@ -76,9 +76,10 @@ struct ab_sched {
     struct ab_list alive;
     int live;
     int failed;
-    int pooled;   /* coroutines kept for the next fibers */
-    int blocked;  /* nested coroutines that a slice cannot leave */
-    bool slicing; /* a slice is on its way out to the scheduler */
+    int pooled;     /* coroutines kept for the next fibers */
+    int blocked;    /* nested coroutines that a slice cannot leave */
+    bool slicing;   /* a slice is on its way out to the scheduler */
+    bool deferring; /* the collector waits for the end of the turn */
     uint64_t resumed_ns, resumed_cpu_ns;
     uint64_t next_arm_cpu_ns; /* read and written in the signal handler alone */
     uint64_t grace_ms;

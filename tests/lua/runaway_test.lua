@@ -74,7 +74,6 @@ end
 
 -- A million frames: neither the slices nor the traceback may take more than their share.
 function M.test_recursion_without_end_fails_alone()
-  lu.skip("known fault: one call in it may compute for ten seconds without a break, and the watchdog ends the engine")
   local function deep() return 1 + deep() end
   local e = beside_others(function()
     local ok, text = xpcall(deep, debug.traceback)
@@ -84,6 +83,56 @@ function M.test_recursion_without_end_fails_alone()
   end, { cpu_s = 60 })
   lu.assertStrContains(e.msg, "stack overflow")
   lu.assertStrContains(e.traceback, "more than 2000 levels")
+end
+
+-- On a stack that is full every finalizer fails, after the whole stack was copied twice for it.
+function M.test_finalizers_do_not_run_on_a_full_stack()
+  local made, ran, inside = 0, 0, 0
+  local function finalize()
+    ran = ran + 1
+    if fiber.current() then inside = inside + 1 end
+  end
+  local function deep() return 1 + deep() end
+  beside_others(function()
+    for _ = 1, 2000 do
+      made = made + 1
+      setmetatable({}, { __gc = finalize })
+    end
+    deep()
+  end, { cpu_s = 60 })
+  collectgarbage()
+  lu.assertEquals({ ran, inside }, { made, 0 })
+end
+
+function M.test_collectgarbage_is_that_of_lua()
+  local dropped = setmetatable({ {} }, { __mode = "v" })
+  collectgarbage()
+  lu.assertNil(dropped[1])
+  lu.assertEquals(collectgarbage "isrunning", true)
+  lu.assertEquals(collectgarbage "stop", 0)
+  lu.assertEquals(collectgarbage "isrunning", false)
+  async.yield()
+  lu.assertEquals(collectgarbage "isrunning", false)
+  lu.assertEquals(collectgarbage "restart", 0)
+  local steps = 0
+  repeat steps = steps + 1 until collectgarbage("step", 1000) or steps == 100000
+  lu.assertTrue(steps < 100000)
+  lu.assertTrue(collectgarbage "count" > 100)
+  lu.assertErrorMsgContains("invalid option", collectgarbage, "all")
+  local inner
+  setmetatable({}, { __gc = function() inner = { collectgarbage "step", collectgarbage() } end })
+  collectgarbage()
+  lu.assertNotNil(inner)
+end
+
+-- What a fiber left behind is collected although nothing is collected while it runs.
+function M.test_garbage_does_not_pile_up()
+  local before = collectgarbage "count"
+  for _ = 1, 200 do
+    local f = fiber.spawn(function() return #("x"):rep(1 << 20) end)
+    f:join()
+  end
+  lu.assertTrue(collectgarbage "count" - before < 100 << 10)
 end
 
 function M.test_tracebacks_are_those_of_lua()

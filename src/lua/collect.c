@@ -1,0 +1,92 @@
+#include "lua/collect.h"
+
+#include <string.h>
+
+void ab_collect_defer(struct ab_sched *s)
+{
+    if (!s->deferring)
+        lua_gc(s->main, LUA_GCSTEP, -AB_COLLECT_DEFER_KB);
+    s->deferring = true;
+}
+
+/* Finalizers are to find the engine as it is between two turns. The watchdog names the
+ * one that does not end. */
+static int collect(struct ab_sched *s, int what, int kb)
+{
+    struct ab_fiber *running = s->running;
+    lua_State *active = s->active;
+    struct ab_account *charged = s->heap ? s->heap->charged : NULL;
+    if (s->heap)
+        s->heap->charged = &s->heap->engine;
+    s->running = NULL;
+    s->active = s->main;
+    int result = lua_gc(s->main, what, kb);
+    s->active = active;
+    lua_sethook(s->main, NULL, 0, 0);
+    s->running = running;
+    if (s->heap)
+        s->heap->charged = charged;
+    return result;
+}
+
+/* Gives the debt back; if it is one by now, it is paid. While a script has stopped the
+ * collector it stays deferred. */
+void ab_collect_due(struct ab_sched *s)
+{
+    if (!s->deferring || !lua_gc(s->main, LUA_GCISRUNNING))
+        return;
+    s->deferring = false;
+    collect(s, LUA_GCSTEP, AB_COLLECT_DEFER_KB);
+}
+
+static int collect_now(lua_State *L, struct ab_sched *s, int what)
+{
+    int kb = what == LUA_GCSTEP ? (int)luaL_optinteger(L, 2, 0) : 0;
+    int result = collect(s, what, kb);
+    if (result < 0) /* in a finalizer */
+        luaL_pushfail(L);
+    else if (what == LUA_GCSTEP)
+        lua_pushboolean(L, result);
+    else
+        lua_pushinteger(L, result);
+    return 1;
+}
+
+/* Upvalue: Lua's own collectgarbage. */
+static int call_original(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+static int l_collectgarbage(lua_State *L)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    const char *what = luaL_optstring(L, 1, "collect");
+    if (!s || strcmp(what, "count") == 0)
+        return call_original(L);
+    bool was = s->deferring;
+    int n;
+    ab_collect_due(s); /* none of these is to see a debt that is not real */
+    if (strcmp(what, "collect") == 0) {
+        n = collect_now(L, s, LUA_GCCOLLECT);
+    } else if (strcmp(what, "step") == 0) {
+        n = collect_now(L, s, LUA_GCSTEP);
+    } else {
+        n = call_original(L);
+        if (strcmp(what, "restart") == 0)
+            s->deferring = false; /* it forgets every debt */
+    }
+    if (was)
+        ab_collect_defer(s);
+    return n;
+}
+
+void abl_collect_install(lua_State *L)
+{
+    lua_getglobal(L, "collectgarbage");
+    lua_pushcclosure(L, l_collectgarbage, 1);
+    lua_setglobal(L, "collectgarbage");
+}
