@@ -110,7 +110,8 @@ end
 
 -- ---------------------------------------------------------------- failures
 
-local function streak_limit(self) return math.max(8, math.min(self.opts.concurrency, 32)) end
+-- So many that the first of several that were begun together have had the time to end well.
+local function streak_limit(self) return math.max(16, math.min(2 * self.opts.concurrency, 64)) end
 
 local function too_many(self)
   local t, max = self.tally, self.opts.max_errors
@@ -231,11 +232,11 @@ function Run:_settle(one)
 end
 
 function Run:_over()
-  self.state = "over"
-  if self.watcher then self.watcher:wake() end
   if self.feeder then self.feeder:cancel() end
   self:_event("end", { why = self.why, summary = self:summary() })
-  self.store:close()
+  self.store:close() -- waits: whoever sees the end may remove the folder
+  self.state = "over"
+  if self.watcher then self.watcher:wake() end
   self:_poke()
 end
 

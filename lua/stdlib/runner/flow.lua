@@ -124,7 +124,7 @@ end
 local at_end = { __close = function(self)
   local run, one = self[1], self[2]
   run.running = run.running - 1
-  one.fiber = nil
+  one.fiber, one.started = nil, nil
   if one.group.closed and not one.group:live() then run.closing[one.group] = nil end
   if one.state ~= "ended" then run:_left(one) end
   run:_poke()
@@ -132,7 +132,8 @@ end }
 
 local function work(run, one)
   local ending <close> = setmetatable({ run, one }, at_end) -- luacheck: ignore
-  guarded(run, member.run, run, one)
+  one.started = true
+  if not one.ending then guarded(run, member.run, run, one) end
 end
 
 local function fill(run)

@@ -131,7 +131,7 @@ function M.stop(member, kind, detail)
   if member.rollout then
     member.rollout.ending = { reason = kind == "user" and "user_cancel" or "shutdown", detail = detail }
   end
-  member.fiber:cancel()
+  if member.started then member.fiber:cancel() end -- one that is cancelled before it runs would not even end
 end
 
 local function wait_s(run, member)
