@@ -21,7 +21,6 @@
     X(time)              \
     X(json)              \
     X(re)                \
-    X(sieve)             \
     X(sqlite)            \
     X(sse)               \
     X(yaml)              \
