@@ -39,6 +39,8 @@ local NAMES = { "task.json", "task.yaml", "task.yml" }
 
 local function bad(path, text) return nil, err.new("task", path .. ": " .. text) end
 
+local unread = folder.unread
+
 local function parent_of(path)
   local dir = path:match("^(.*)/[^/]*$")
   if dir == nil then return "." end
@@ -47,11 +49,11 @@ end
 
 local function read_table(path)
   local st, problem = fs.stat(path)
-  if not st then return bad(path, problem.code == "notfound" and "no such task file" or problem.msg) end
+  if not st then return unread(path, problem, "no such task file") end
   if st.type ~= "file" then return bad(path, "is a " .. st.type .. ", not a task file") end
   local text
   text, problem = fs.read(path, MAX_TASK_FILE)
-  if not text then return bad(path, problem.msg) end
+  if not text then return unread(path, problem) end
   local value
   if path:match("%.ya?ml$") then
     value, problem = yaml.decode(text)
@@ -116,7 +118,7 @@ end
 function M.load(path)
   if type(path) ~= "string" or path == "" then return bad("task", "the path is empty") end
   local st, problem = fs.stat(path)
-  if not st then return bad(path, problem.code == "notfound" and "no such file or folder" or problem.msg) end
+  if not st then return unread(path, problem, "no such file or folder") end
   if st.type == "dir" then
     local dir = #path > 1 and path:gsub("/+$", "") or path
     local file
@@ -187,7 +189,7 @@ end
 function M.dir(dir)
   local found, loose, tasks, seen = {}, {}, {}, {}
   local ok, problem = walk((#dir > 1 and dir:gsub("/+$", "") or dir), found, loose, true)
-  if not ok then return bad(dir, problem.code == "notfound" and "no such folder" or problem.msg) end
+  if not ok then return unread(dir, problem, "no such folder") end
   table.move(loose, 1, #loose, #found + 1, found)
   for _, path in ipairs(found) do
     local task

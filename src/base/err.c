@@ -46,6 +46,7 @@ static enum ab_errcode code_of(int errnum)
         return AB_EINVALID;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG: /* of a write: above `ulimit -f` */
         return AB_EFULL;
     case EIO:
         return AB_EIO;
@@ -55,7 +56,6 @@ static enum ab_errcode code_of(int errnum)
         return AB_ECANCELLED;
     case ENAMETOOLONG:
     case E2BIG:
-    case EFBIG:
         return AB_ETOOBIG;
     case EBUSY:
     case ETXTBSY:

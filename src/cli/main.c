@@ -11,6 +11,9 @@
 #include "rt/unpack.h"
 #include "sandbox/zygote.h"
 
+/* What this process was not given; documented in docs/cli.md, as are 0, 1, 2 and 70. */
+#define STATUS_INFRASTRUCTURE 3
+
 /* A thousand rollouts hold thousands of descriptors; the soft limit is often 1024. */
 #define WANTED_DESCRIPTORS 65536
 
@@ -39,22 +42,19 @@ int main(int argc, char **argv)
     struct ab_state state;
     struct ab_err err;
     if (!fill_standard_descriptors())
-        return 70;
+        return STATUS_INFRASTRUCTURE;
     if (argc > 1 && strcmp(argv[1], AB_UNPACK_WORD) == 0)
         return ab_unpack_main(argc - 1, argv + 1);
     /* Files are synced on the pool: more of them at once than libuv's four. */
     setenv("UV_THREADPOOL_SIZE", "8", 0);
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value */
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value, */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file above `ulimit -f` */
     raise_descriptor_limit(); /* the zygote's as well: it holds four for each sandbox */
     /* The zygote first: before threads, heap and secrets, so that no sandbox inherits
      * them. */
-    if (ab_zygote_start(&err) < 0) {
+    if (ab_zygote_start(&err) < 0 || ab_state_init(&state, &err) < 0) {
         fprintf(stderr, "agentbox: %s\n", err.msg);
-        return 70;
-    }
-    if (ab_state_init(&state, &err) < 0) {
-        fprintf(stderr, "agentbox: %s\n", err.msg);
-        return 70;
+        return STATUS_INFRASTRUCTURE;
     }
     int status = ab_state_main(&state, argc, argv);
     ab_state_fini(&state);

@@ -12,6 +12,7 @@
 #include "lua/pattern.h"
 #include "lua/slice.h"
 #include "rt/signal.h"
+#include "rt/work.h"
 
 int luaopen_cjson(lua_State *L);
 int luaopen_cjson_safe(lua_State *L);
@@ -99,7 +100,7 @@ int ab_state_init(struct ab_state *s, struct ab_err *err)
         .stuck_ms = AB_STUCK_LIMIT_MS,
     };
     s->wd = ab_watchdog_new(&hooks, err);
-    if (!s->wd)
+    if (!s->wd || ab_work_check(err) < 0)
         return -1;
     s->sched.wd = s->wd;
     lua_pushcfunction(s->L, open_all);

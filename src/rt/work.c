@@ -1,4 +1,15 @@
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
 #include "rt/work.h"
+
+/* Of libuv, without UV_THREADPOOL_SIZE. */
+#define DEFAULT_THREADS 4
+#define MAX_THREADS     64
+/* A limit that nobody set for its own sake. */
+#define LARGE_LIMIT 4096
 
 struct work_op {
     struct ab_op op;
@@ -39,6 +50,46 @@ static const struct ab_op_class work_class = {
     .stop = stop,
     .fini = fini,
 };
+
+static void *wait_to_end(void *end)
+{
+    sem_wait(end);
+    return NULL;
+}
+
+/* How many of n threads can live at once. */
+static int start_threads(int n)
+{
+    pthread_t threads[MAX_THREADS];
+    sem_t end;
+    int started = 0;
+    sem_init(&end, 0, 0);
+    while (started < n && pthread_create(&threads[started], NULL, wait_to_end, &end) == 0)
+        started++;
+    for (int i = 0; i < started; i++)
+        sem_post(&end);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    sem_destroy(&end);
+    return started;
+}
+
+int ab_work_check(struct ab_err *err)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NPROC, &limit) < 0 || limit.rlim_cur >= LARGE_LIMIT)
+        return 0;
+    const char *size = getenv("UV_THREADPOOL_SIZE");
+    int wanted = size ? atoi(size) : DEFAULT_THREADS;
+    wanted = wanted < 1 ? 1 : wanted > MAX_THREADS ? MAX_THREADS : wanted;
+    int started = start_threads(wanted);
+    if (started == wanted)
+        return 0;
+    return ab_err_set(err, AB_ESYS,
+                      "%d of %d threads could be started: raise the limit of processes "
+                      "(ulimit -u)",
+                      started, wanted);
+}
 
 struct ab_op *ab_work_start(struct ab_loop *loop, const struct ab_work *work)
 {

@@ -19,6 +19,11 @@ struct ab_work {
     void *job;
 };
 
+/* libuv ends the process when it cannot start its threads, which it does at the first
+ * piece of work. Where the number of processes is limited this tries it first, and says
+ * so in err: -1. */
+int ab_work_check(struct ab_err *err) AB_MUST_CHECK;
+
 /* Takes work->job. Caller owns the returned reference. */
 struct ab_op *ab_work_start(struct ab_loop *loop, const struct ab_work *work);
 
