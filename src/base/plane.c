@@ -66,6 +66,29 @@ int ab_plane_read(struct ab_json *doc, const char *text, size_t len,
     return 0;
 }
 
+/* In valid JSON these bytes are in every value that is neither a number nor an empty
+ * object: quotes, brackets, and the u or l of true, false and null. */
+static bool is_other(unsigned char c)
+{
+    return c == '"' || c == '[' || c == '{' || c == 'u' || c == 'l';
+}
+
+long ab_plane_count(const char *text, size_t len)
+{
+    size_t commas = 0, others = 0, digits = 0;
+    while (len > 0 && *text == ' ')
+        text++, len--;
+    if (len == 0 || *text != '[')
+        return -1;
+    for (size_t i = 1; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        commas += c == ',';
+        digits += c >= '0' && c <= '9';
+        others += is_other(c);
+    }
+    return others > 0 ? -1 : digits > 0 ? (long)commas + 1 : 0;
+}
+
 /* The low bytes of bits, lowest first, whatever the machine's order is. */
 static void put_bits(char *at, uint64_t bits, size_t size)
 {

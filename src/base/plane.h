@@ -36,6 +36,10 @@ enum ab_plane_kind ab_plane_named(const char *name);
 int ab_plane_read(struct ab_json *doc, const char *text, size_t len,
                   struct ab_plane *plane) AB_MUST_CHECK;
 
+/* How many numbers a list has, without reading them. The text is valid JSON; -1 when it
+ * is no list, or has other things in it. */
+long ab_plane_count(const char *text, size_t len);
+
 /* Appends the values that were just read. plane->kind is not AB_PLANE_NONE. */
 void ab_plane_pack(const struct ab_json *doc, const struct ab_plane *plane,
                    struct ab_buf *out);

@@ -21,6 +21,7 @@
     X(time)              \
     X(json)              \
     X(re)                \
+    X(sieve)             \
     X(sqlite)            \
     X(sse)               \
     X(yaml)              \

@@ -11,7 +11,7 @@
 
 int luaopen_agentbox_sys_json(lua_State *L);
 
-#define MAX_RAW_NAMES  16
+#define MAX_RAW_NAMES  24
 #define MAX_TEXT_BYTES (1u << 30)
 #define MAX_INDENT     16
 

@@ -34,6 +34,19 @@ static int l_measure(lua_State *L)
     return 3;
 }
 
+/* count(raw) -> how many numbers | nil: no flat list of numbers */
+static int l_count(lua_State *L)
+{
+    size_t len;
+    luaL_argcheck(L, abl_json_type(L, 1) == ABL_JSON_RAW, 1, "raw JSON expected");
+    const char *text = abl_json_value_text(L, 1, &len);
+    long n = ab_plane_count(text, len);
+    if (n < 0)
+        return 0;
+    lua_pushinteger(L, n);
+    return 1;
+}
+
 /* pack(json) -> bytes, kind, count | nil: it cannot be packed without a loss */
 static int l_pack(lua_State *L)
 {
@@ -75,10 +88,8 @@ static int l_unpack(lua_State *L)
 int luaopen_agentbox_sys_plane(lua_State *L)
 {
     static const luaL_Reg lib[] = {
-        {"measure", l_measure},
-        {"pack", l_pack},
-        {"unpack", l_unpack},
-        {NULL, NULL},
+        {"measure", l_measure}, {"count", l_count}, {"pack", l_pack},
+        {"unpack", l_unpack},   {NULL, NULL},
     };
     abl_json_register(L);
     luaL_newlib(L, lib);

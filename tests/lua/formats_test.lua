@@ -320,7 +320,7 @@ function M.test_canonical_is_the_line()
   local line = json.encode((convert("canonical", t)))
   local frame = require "agentbox.store.frame"
   lu.assertEquals(frame.check(line), true)
-  lu.assertEquals(frame.open(line), json.encode(t.line))
+  lu.assertEquals({ frame.read(line) }, { json.encode(t.line), true })
 end
 
 function M.test_text_and_bytes_survive_every_format()

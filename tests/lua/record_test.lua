@@ -368,7 +368,9 @@ function M.test_the_sum_of_a_line()
   lu.assertEquals(frame.check(line), true)
   lu.assertEquals(frame.check((line:gsub("Fixed", "Mixed"))), false)
   lu.assertNil(frame.check '{"a":1}')
-  lu.assertEquals(frame.open(line:sub(1, -2)), text_of(parse.parse(frame.open(line:sub(1, -2))) and { line = parse.parse(frame.open(line:sub(1, -2))) }))
+  local text, whole = frame.read(line)
+  lu.assertTrue(whole)
+  lu.assertEquals(text_of { line = assert(parse.parse(text)) }, text)
 end
 
 function M.test_damaged_and_foreign_lines_are_refused()

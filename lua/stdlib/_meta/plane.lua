@@ -3,12 +3,17 @@
 ---@class agentbox.sys.plane
 local plane = {}
 
---- Counts a flat list of JSON numbers; nil for anything else.
+--- Counts a flat list of JSON numbers and finds its ends; nil for anything else.
 ---@param list string|agentbox.JsonRaw
 ---@return integer? count
 ---@return number? min
 ---@return number? max
 function plane.measure(list) end
+
+--- Counts a flat list of JSON numbers without reading them; nil for anything else.
+---@param list agentbox.JsonRaw
+---@return integer? count
+function plane.count(list) end
 
 --- Packs a flat list of JSON numbers; nil when that would lose something.
 ---@param list string|agentbox.JsonRaw

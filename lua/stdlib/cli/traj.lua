@@ -56,24 +56,6 @@ local function show(args)
   return 0
 end
 
-local function check(args)
-  local report, err = require "agentbox.store.check".check(args.path)
-  if not report then return nil, err end
-  if args.json then
-    put(require "agentbox.json".encode(report), "\n")
-  else
-    for _, problem in ipairs(report.problems) do
-      put(("%s: %s: %s\n"):format(out.line(problem.id), out.line(problem.where), out.line(problem.msg)))
-    end
-    local repeated = report.repeated_ids
-    if repeated.count > 0 then
-      put(("note: %d calls have a response id that the server gave before (first: %s)\n"):format(repeated.count, out.line(repeated.first)))
-    end
-    put(("trajectories=%d problems=%d\n"):format(report.trajectories, #report.problems))
-  end
-  return #report.problems == 0 and 0 or 1
-end
-
 M.commands = {
   {
     name = "show", summary = "ids, status, reward, verifier output and the last tool calls",
@@ -85,10 +67,16 @@ M.commands = {
   },
   {
     name = "check", summary = "verify sums, invariants and bodies of what is stored",
-    description = "Checks every trajectory below PATH. Exit status: 0 when all is well, 1 when something is not.",
+    description = "Checks every trajectory below PATH against the rules of docs/trajectories.md, says what keeps "
+        .. "trajectories from training, and how far prompts drift from what was sampled. Memory does not grow with what "
+        .. "is checked. Exit status: 0 when all is well, 1 when something is not.",
     arguments = { { "path", "a record, a run folder or a folder of them" } },
-    options = { { "--json", "print the report as one JSON object" } },
-    run = check,
+    options = {
+      { "--json", "print the report as one JSON object" },
+      { "--removed", "list each trajectory that may not be trained on, with the reasons" },
+      { "--max-drift", "RATE", "fail when more of the calls drift, as in 0.05", number = true },
+    },
+    run = function(args) return require "agentbox.cli._traj_check".run(args) end,
   },
 }
 

@@ -9,11 +9,10 @@ local M = {}
 -- Members that hold what others named: left as text, their own keys cannot be taken for ours.
 local FOREIGN = {
   raw = {
-    "m", "tools", "params", "body", "tokens", "task", "metadata", "verify", "tamper", "components", "scorer",
+    "m", "tools", "params", "body", "prompt", "out", "lp", "task", "metadata", "verify", "tamper", "components", "scorer",
     "describe", "notes", "sampling", "args", "choice",
   },
 }
-local PLANES = { raw = { "prompt", "out", "lp" } }
 
 local LISTS = { "nodes", "calls", "tool_runs" }
 
@@ -71,11 +70,6 @@ function M.parse(text)
   end
   if type(line.stop) ~= "table" or type(line.reward) ~= "table" or type(line.policy) ~= "table" then
     return bad "stop, reward or policy is missing"
-  end
-  for _, call in ipairs(line.calls) do
-    if json.is_object(call) and json.type(call.tokens) == "raw" then
-      call.tokens = json.decode(call.tokens:text(), PLANES)
-    end
   end
   local where = bad_reference(line)
   if where then return bad(where .. " refers to what is not there") end

@@ -4,6 +4,7 @@
 --- `{"base":k,"keep":n,"tail":[...]}`: the first n ids of (prompt + out of call k), then the tail. All of it is
 --- done on the servers' own JSON text, by comparing bytes; nothing becomes a table before somebody asks.
 local json = require "agentbox.json"
+local plane = require "agentbox.sys.plane"
 
 local M = {}
 
@@ -159,15 +160,11 @@ end
 function M.problem(call)
   if not M.is_rl_grade(call) then return nil end
   local tokens = call.tokens
-  local lp_text = json.type(tokens.lp) == "raw" and tokens.lp:text() or json.encode(tokens.lp)
-  local n_lp = count(lp_text:sub(2, -2))
+  local n_lp, lowest, highest = plane.measure(json.type(tokens.lp) == "raw" and tokens.lp or json.encode(tokens.lp))
+  if not n_lp then return "a log-prob is no number" end
   if n_lp ~= tokens.n_out then return ("%d token ids but %d log-probs"):format(tokens.n_out, n_lp) end
-  if lp_text:find("-9999", 1, true) then return "a log-prob of -9999 stands for a missing one" end
-  if lp_text:find("null", 1, true) then return "a log-prob is null" end
-  if not lp_text:find("[%[,]%d") then return nil end
-  for _, lp in ipairs(list_of(tokens.lp)) do
-    if lp > 1e-3 then return ("a log-prob is %g, above zero"):format(lp) end
-  end
+  if lowest <= -9999 then return "a log-prob of -9999 stands for a missing one" end
+  if highest > 1e-3 then return ("a log-prob is %g, above zero"):format(highest) end
 end
 
 return M

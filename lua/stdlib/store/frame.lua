@@ -17,21 +17,31 @@ function M.close(text)
   return table.concat { covered, MARK, hash.sha256(covered), '"}\n' }
 end
 
---- The object that a line with a right sum holds.
----@param line string    # without its line feed
----@return string text
-function M.open(line)
-  return line:sub(1, -TAIL - 1) .. "}"
+-- The bytes that the sum covers, and the sum; nil when the line carries none.
+local function parts(line)
+  if line:sub(-1) == "\n" then line = line:sub(1, -2) end
+  local tail = line:sub(-TAIL)
+  if tail:sub(1, #MARK) ~= MARK or line:sub(-2) ~= '"}' then return nil end
+  return line:sub(1, -TAIL - 1), tail:sub(#MARK + 1, -3)
+end
+
+--- The object that a line holds, without its sum.
+---@param line string    # with or without its line feed
+---@return string? text  # nil: the line carries no sum
+---@return boolean? ok   # whether the sum is right
+function M.read(line)
+  local covered, sum = parts(line)
+  if not covered then return nil end
+  return covered .. "}", hash.sha256(covered) == sum
 end
 
 --- Checks a line, with or without its line feed.
 ---@param line string
 ---@return boolean? ok         # nil: the line carries no sum
 function M.check(line)
-  if line:sub(-1) == "\n" then line = line:sub(1, -2) end
-  local tail = line:sub(-TAIL)
-  if tail:sub(1, #MARK) ~= MARK or line:sub(-2) ~= '"}' then return nil end
-  return hash.sha256(line:sub(1, -TAIL - 1)) == tail:sub(#MARK + 1, -3)
+  local covered, sum = parts(line)
+  if not covered then return nil end
+  return hash.sha256(covered) == sum
 end
 
 return M

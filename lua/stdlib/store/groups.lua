@@ -26,8 +26,8 @@ local function damaged(path, n)
 end
 
 local function decode(line, path, n)
-  if not frame.check(line) then return damaged(path, n) end
-  local group = json.decode(frame.open((line:gsub("\n$", ""))))
+  local text, whole = frame.read(line)
+  local group = whole and json.decode(text)
   if not json.is_object(group) or group.seq ~= n then return damaged(path, n) end
   return group
 end

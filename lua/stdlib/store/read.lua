@@ -10,8 +10,8 @@ local foreign = require "agentbox.store.foreign"
 local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
-local planes = require "agentbox.store.planes"
 local parse = require "agentbox.record.parse"
+local planes = require "agentbox.store.planes"
 local rows = require "agentbox.store.rows"
 local traj = require "agentbox.traj"
 
@@ -27,22 +27,25 @@ local function blob_reader(run_dir)
 end
 
 --- One line of a file as a trajectory.
+---
+--- Returns nil, err (`parse`) when it is damaged.
+---@async
+---@nodiscard
 ---@param text string     # without its line feed
----@param path string
----@param n integer
+---@param path string     # of its file, beside which blobs and planes are
+---@param n? integer      # of the line, for the error
 ---@return agentbox.Traj?
 ---@return agentbox.Err? err
-local function from_line(text, path, n)
-  local sum = frame.check(text)
-  if sum == false then return damaged(path, n, "the line does not have its recorded sum") end
-  if sum then text = frame.open(text) end
-  if not text:find('^%s*{%s*"schema"') then
-    local t, problem = foreign.read(text)
+function M.line(text, path, n)
+  local object, whole = frame.read(text)
+  if whole == false then return damaged(path, n, "the line does not have its recorded sum") end
+  if not (object or text):find('^%s*{%s*"schema"') then
+    local t, problem = foreign.read(object or text)
     if not t then return damaged(path, n, problem.msg) end
     return t
   end
-  if not sum then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
-  local line, problem = parse.parse(text)
+  if not object then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
+  local line, problem = parse.parse(object)
   if not line then return damaged(path, n, problem.msg) end
   local run_dir = path:match "^(.*)/[^/]*$" or "."
   local ok, lost = planes.expand(line.calls, run_dir)
@@ -65,7 +68,7 @@ local function lines_of(path)
         return nil
       end
       text = text:gsub("\n$", "")
-      if text ~= "" then return from_line(text, path, n) end
+      if text ~= "" then return M.line(text, path, n) end
     until false
   end
 end
@@ -84,6 +87,8 @@ local function document_of(path)
   end
 end
 
+local OURS = { ["report.json"] = true, ["run.json"] = true, ["cursor.json"] = true }
+
 local function by_name(dir)
   local entries, problem = fs.list(dir)
   if not entries then return nil, problem end
@@ -94,7 +99,7 @@ local function by_name(dir)
       table.insert(kinds.segments, path)
     elseif entry.type == "dir" and fs.stat(path .. "/run.json") then
       table.insert(kinds.runs, path)
-    elseif entry.name:find "%.json$" and entry.name ~= "report.json" and entry.name ~= "run.json" then
+    elseif entry.name:find "%.json$" and not OURS[entry.name] then
       table.insert(kinds.documents, path)
     end
   end
@@ -114,18 +119,30 @@ local function add_folder(dir, files)
     return true
   end
   if #list == 0 then list, open = kinds.documents, document_of end
-  for _, path in ipairs(list) do files[#files + 1] = { path = path, open = open } end
+  local run_dir = #kinds.segments > 0 and dir or nil
+  for _, path in ipairs(list) do
+    files[#files + 1] = { path = path, open = open, lines = run_dir ~= nil, run_dir = run_dir }
+  end
   return true
 end
 
-local function files_of(path)
+--- The files that hold what is below a path, each with the run folder it belongs to, if any.
+---
+--- Returns nil, err: `notfound`, `invalid`, `io`, `denied`.
+---@async
+---@nodiscard
+---@param path string
+---@return { path: string, lines: boolean, run_dir: string? }[]?
+---@return agentbox.Err? err
+function M.files(path)
   local stat, problem = fs.stat(path)
   if not stat then return nil, err.wrap(problem, path) end
   if stat.type ~= "dir" and stat.type ~= "file" then
     return nil, err.new("invalid", ("%s is a %s, not a file or folder"):format(path, stat.type))
   end
   if stat.type == "file" then
-    return { { path = path, open = path:find "%.jsonl$" and lines_of or document_of } }
+    local lines = path:find "%.jsonl$" ~= nil
+    return { { path = path, lines = lines, open = lines and lines_of or document_of } }
   end
   local files = {}
   local ok, bad = add_folder((path:gsub("(.)/+$", "%1")), files)
@@ -163,7 +180,7 @@ end
 
 local function open(path)
   local base, id = selected(path)
-  local files, problem = files_of(base)
+  local files, problem = M.files(base)
   if not files then return nil, problem end
   return reader(files, id)
 end
@@ -232,7 +249,7 @@ function M.at(run_dir, segment, offset)
   file:seek("set", offset)
   local text = file:read "L"
   if not text or text:sub(-1) ~= "\n" then return damaged(path, nil, ("no line at byte %d"):format(offset)) end
-  return from_line(text:sub(1, -2), ("%s@%d"):format(path, offset))
+  return M.line(text:sub(1, -2), ("%s@%d"):format(path, offset))
 end
 
 return M

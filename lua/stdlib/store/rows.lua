@@ -40,7 +40,8 @@ local function scan(self, segment, from)
   local file = assert(lines.open(path, from))
   return function()
     for text, offset in file.next, file do
-      local row = frame.check(text) and summary.read(frame.open(text))
+      local object, whole = frame.read(text)
+      local row = whole and summary.read(object)
       if row then
         row.segment, row.offset, row.bytes = segment, offset, #text + 1
         return row

@@ -1,0 +1,62 @@
+/* l_sieve.c - agentbox.sys.sieve: which texts may have come before, in bounded memory. */
+#include <lauxlib.h>
+
+#include "base/sieve.h"
+#include "lua/conv.h"
+
+#define SIEVE_TYPE "agentbox.sieve"
+
+int luaopen_agentbox_sys_sieve(lua_State *L);
+
+/* new(bits): a sieve of 2^bits bits */
+static int l_new(lua_State *L)
+{
+    lua_Integer bits = luaL_checkinteger(L, 1);
+    luaL_argcheck(L, bits >= AB_SIEVE_MIN_BITS && bits <= AB_SIEVE_MAX_BITS, 1,
+                  "out of range");
+    struct ab_sieve *s = lua_newuserdatauv(L, sizeof *s, 0);
+    s->words = NULL;
+    luaL_setmetatable(L, SIEVE_TYPE);
+    ab_sieve_init(s, (unsigned)bits);
+    return 1;
+}
+
+/* sieve:add(text) -> whether it may have been there */
+static int l_add(lua_State *L)
+{
+    struct ab_sieve *s = luaL_checkudata(L, 1, SIEVE_TYPE);
+    size_t len;
+    const char *text = luaL_checklstring(L, 2, &len);
+    lua_pushboolean(L, ab_sieve_add(s, text, len));
+    return 1;
+}
+
+/* sieve:has(text): false is certain, true is not */
+static int l_has(lua_State *L)
+{
+    const struct ab_sieve *s = luaL_checkudata(L, 1, SIEVE_TYPE);
+    size_t len;
+    const char *text = luaL_checklstring(L, 2, &len);
+    lua_pushboolean(L, ab_sieve_has(s, text, len));
+    return 1;
+}
+
+static int l_gc(lua_State *L)
+{
+    ab_sieve_fini(luaL_checkudata(L, 1, SIEVE_TYPE));
+    return 0;
+}
+
+int luaopen_agentbox_sys_sieve(lua_State *L)
+{
+    static const luaL_Reg methods[] = {{"add", l_add}, {"has", l_has}, {NULL, NULL}};
+    luaL_newmetatable(L, SIEVE_TYPE);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, l_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, l_new);
+    lua_setfield(L, -2, "new");
+    return 1;
+}
