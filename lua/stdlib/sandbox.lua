@@ -21,7 +21,7 @@ M.DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/
 M.DEFAULT_LIMITS = { memory_mb = 512, cpu_count = 1, pids_limit = 256, disk_mb = 1024 }
 
 ---@class agentbox.SandboxSpec
----@field backend? string          # "native"; "none" is no sandbox
+---@field backend? string          # "native", "docker", "podman"; "none" is no sandbox
 ---@field image? string            # "host": the host's /usr over a generated root; an image (docs/images.md); an absolute directory
 ---@field network? "none"|"full"
 ---@field limits? { memory_mb?: number, cpu_count?: number, pids_limit?: integer, disk_mb?: number, inodes?: integer, nofile?: integer }
@@ -29,6 +29,8 @@ M.DEFAULT_LIMITS = { memory_mb = 512, cpu_count = 1, pids_limit = 256, disk_mb =
 ---@field workspace? string
 ---@field user? string|integer     # who runs commands and owns new files: a name, a number, "uid:gid"
 ---@field name? string
+---@field runtime? string          # of Docker and podman: "runc", "runsc", "kata"
+---@field read_only? boolean       # of Docker and podman: only the workspace and /tmp can be written
 ---@field layers? agentbox.Layer[] # what freeze() gave
 
 ---@class agentbox.Outcome
@@ -63,6 +65,7 @@ Freezable.__name = Sandbox.__name
 local spec_shape = {
   backend = { "string" }, image = { "string" }, network = { "string", enum = { "none", "full" } }, limits = { "map" },
   env = { "map" }, workspace = { "string" }, user = { "string|integer" }, name = { "string" }, layers = { "list" },
+  runtime = { "string" }, read_only = { "boolean" },
 }
 
 local limit_shape = {
@@ -101,7 +104,7 @@ local function backend_of(name)
   if not name:find "^[%l][%l%d_]*$" then return nil, err.new("badarg", "no such sandbox backend: " .. name) end
   local found, backend = pcall(require, "agentbox.backends." .. name)
   if found then return backend end
-  return nil, err.new("badarg", ("no such sandbox backend: %s (native and none are built in)"):format(name))
+  return nil, err.new("badarg", ("no such sandbox backend: %s (native, docker, podman and none are built in)"):format(name))
 end
 
 ---Makes a sandbox and waits until it is ready.
@@ -123,6 +126,9 @@ function M.create(spec)
   end
   local backend, problem = backend_of(kind)
   if not backend then return nil, problem end
+  if (spec.runtime or spec.read_only) and not backend.is_container then
+    return nil, err.new("unsupported", ("backend %s has no option runtime or read_only"):format(kind))
+  end
   local image = {}
   if backend.image then
     image, problem = backend.image(spec.image or "host")
@@ -136,6 +142,7 @@ function M.create(spec)
   raw, problem, after_close = backend.create {
     image = image.root or spec.image or "host", network = spec.network or "none", limits = limits_of(spec.limits),
     env = environment(image.env, spec.env), workspace = workspace, layers = spec.layers, name = spec.name,
+    runtime = spec.runtime, read_only = spec.read_only,
   }
   if not raw then return nil, problem end
   local self = setmetatable({

@@ -14,8 +14,6 @@
 #include "guest/loop.h"
 #include "init/init.h"
 
-extern char **environ;
-
 const char *ab_step = "start"; /* of src/init, which names it when a native one fails */
 
 /* The stream keeps away from the descriptors of commands; theirs at 0 is /dev/null. */
@@ -38,7 +36,7 @@ static int open_root(struct guest *g)
     return g->root.root;
 }
 
-/* Version, why the workspace could not be made or "", the image's environment. */
+/* Version, and why the workspace could not be made or "". */
 static void say_hello(struct guest *g, const char *workspace)
 {
     struct ab_err err = {.msg = ""};
@@ -48,8 +46,6 @@ static void say_hello(struct guest *g, const char *workspace)
     if (ab_file_mkdir(&g->root, workspace, true, 0755, &err) == 0)
         err.msg[0] = 0;
     ab_buf_put(&b, err.msg, strlen(err.msg) + 1);
-    for (char **e = environ; *e; e++)
-        ab_buf_put(&b, *e, strlen(*e) + 1);
     ab_frames_put(&g->frames, AB_FRAME_HELLO, 0, b.data, b.len, NULL, 0);
     ab_buf_fini(&b);
 }

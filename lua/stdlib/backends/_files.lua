@@ -82,7 +82,7 @@ end
 
 -- Whether the engine has no rights over what users other than root inside own.
 local function is_weak(sb)
-  return not sys.probe().root or sb._raw:user_count() == 1
+  return sb.kind == "native" and (not sys.probe().root or sb._raw:user_count() == 1)
 end
 
 local function needs_help(sb, problem)

@@ -1,0 +1,209 @@
+--- docker/container.lua: one container as a sandbox; what backends/docker.lua and backends/podman.lua share.
+---
+---     create ─ attach ─ start ─ greeting of the guest ─► commands and files over the stream ─► remove
+---
+--- It is removed when it is closed, and not by the engine on its own: why it died is asked before. When this process
+--- dies the stream ends, with it the guest and so the container; what is left of that, `sweep` removes.
+local apis = require "agentbox.docker.api"
+local err = require "agentbox.err"
+local fiber = require "agentbox.sys.fiber"
+local files = require "agentbox.docker.files"
+local frames = require "agentbox.docker.frames"
+local guest = require "agentbox.docker.guest"
+local image = require "agentbox.docker.image"
+local links = require "agentbox.docker.link"
+local log = require "agentbox.log"
+local options = require "agentbox.docker.options"
+local process = require "agentbox.docker.process"
+local rand = require "agentbox.sys.rand"
+
+local M = {}
+
+local GREETING_S = 60
+local LAST_WORDS_S = 5
+
+---@class agentbox.docker.Container
+---@field link agentbox.docker.Link
+---@field env table<string, string>
+---@field workspace string
+local Container = {}
+Container.__index = Container
+files.install(Container)
+
+-- ---------------------------------------------------------------- why it died
+
+local function death(self, problem)
+  local found = self.api:call("GET", "/containers/" .. self.cid .. "/json", { timeout_s = LAST_WORDS_S })
+  local state = found and found.State or {}
+  if state.OOMKilled then
+    return err.new("sandbox", "the container died: its memory limit was reached", { oom = true })
+  elseif found and not state.Running then
+    local words = self.link and self.link.stderr ~= "" and ": " .. self.link.stderr:gsub("%s+$", "") or ""
+    return err.new("sandbox", ("the container died with status %s%s%s"):format(tostring(state.ExitCode),
+      state.Error and state.Error ~= "" and ", " .. state.Error or "", words))
+  elseif found then
+    return err.new("sandbox", "the stream to the container was cut off" .. (problem and ": " .. problem.msg or ""))
+  end
+  return err.new("sandbox", "the container is gone, or its engine" .. (problem and ": " .. problem.msg or ""))
+end
+
+-- ---------------------------------------------------------------- create
+
+local function remove(api, id)
+  return api:call("DELETE", "/containers/" .. id, { query = { force = 1, v = 1 } })
+end
+
+-- Whether the volume's program was missing, which an emptied volume explains.
+local function lacks_program(problem)
+  return tostring(problem.msg):find(guest.PROGRAM, 1, true) ~= nil
+end
+
+local function make(self, spec)
+  local made, problem = self.api:call("POST", "/containers/create",
+    { query = { name = self.name }, json = options.of(self.api, spec, self.image, self.api.volume) })
+  if not made then return nil, problem end
+  self.cid = made.Id
+  for _, warning in ipairs(apis.list(made.Warnings)) do options.warn_once(self.api, warning) end
+  local connection, first = self.api:attach(self.cid)
+  if not connection then return nil, first end
+  self.link = links.new(connection, first, function(why) return death(self, why) end)
+  return self.api:call("POST", "/containers/" .. self.cid .. "/start")
+end
+
+local function greet(self)
+  local hello, problem = self.link:greeting(GREETING_S)
+  if not hello then return nil, problem end
+  local protocol, workspace = ("<I4z"):unpack(hello)
+  if protocol ~= frames.PROTOCOL then
+    return nil, err.new("sandbox", ("the container's guest speaks protocol %d"):format(protocol))
+  end
+  if workspace ~= "" then log.warn(("%s: no workspace: %s"):format(self.api.engine, workspace)) end
+  return true
+end
+
+local function attempt(self, spec)
+  local volume, problem = guest.ensure(self.api, self.image)
+  if not volume then return nil, problem end
+  local ok
+  ok, problem = make(self, spec)
+  if ok then ok, problem = greet(self) end
+  if ok then return true end
+  self:discard()
+  return nil, problem
+end
+
+---@async
+---@param api agentbox.docker.Api
+---@param spec table            # of sandbox.create
+---@return agentbox.docker.Container?
+---@return agentbox.Err?
+function M.create(api, spec)
+  local layer = spec.layers and spec.layers[1]
+  local self = setmetatable({
+    api = api, image = layer and layer.image or spec.image, workspace = spec.workspace, env = spec.env,
+    name = (spec.name or "agentbox"):sub(1, 55) .. ("-%02x%02x%02x"):format(rand.bytes(3):byte(1, 3)),
+  }, Container)
+  local clean <close> = setmetatable({ container = self }, { __close = function(guard)
+    if guard.container then guard.container:discard() end
+  end })
+  local ok, problem = options.check(api, spec)
+  if not ok then return nil, problem end
+  ok, problem = attempt(self, spec)
+  if not ok and lacks_program(problem) then
+    guest.forget(api)
+    ok, problem = attempt(self, spec)
+  end
+  if not ok then return nil, problem end
+  clean.container = nil
+  return self
+end
+
+-- ---------------------------------------------------------------- commands
+
+---@async
+function Container:exec(command, opts)
+  if self.closed then return nil, err.new("sandbox", "the sandbox is closed") end
+  return process.run(self, command, opts or {})
+end
+
+function Container:spawn(command, opts)
+  if self.closed then return nil, err.new("sandbox", "the sandbox is closed") end
+  return process.start(self, command, opts or {}, true)
+end
+
+---@async
+function Container:kill_all()
+  local data, problem = self.link:request(frames.PURGE, "", 60)
+  if not data then return nil, problem end
+  return true
+end
+
+-- ---------------------------------------------------------------- facts
+
+function Container:id() return self.cid:sub(1, 12) end
+
+function Container:is_open() return not self.closed end
+
+function Container.user_count() return 0xffffffff end
+
+---@async
+function Container:usage()
+  return require "agentbox.docker.usage".read(self)
+end
+
+-- ---------------------------------------------------------------- the end
+
+--- Gives up what was made so far, whatever that is.
+---@async
+function Container:discard()
+  if self.link then self.link:fail(err.new("sandbox", "the sandbox is closed")) end
+  if not self.cid then return true end
+  local ok, problem = remove(self.api, self.cid)
+  self.cid = nil
+  if not ok and problem.code ~= "notfound" and not tostring(problem.msg):find "already in progress" then
+    log.warn("a container could not be removed: " .. problem.msg)
+  end
+  return true
+end
+
+---@async
+function Container:close()
+  if self.closed then return true end
+  self.closed = true
+  local id = self.cid
+  self:discard()
+  self.cid = id
+  return true
+end
+
+Container.__close = Container.close
+
+---@class agentbox.docker.Layer
+---@field image string
+local Layer = {}
+Layer.__index = Layer
+
+-- Nobody waits for it: a layer is closed where a rollout ends.
+function Layer:close()
+  local id = self.image
+  self.image = nil
+  if id then fiber.spawn(self.api.call, self.api, "DELETE", "/images/" .. id, { query = { force = 1, noprune = 0 } }) end
+end
+
+Layer.__close = Layer.close
+
+---@async
+---@return agentbox.docker.Layer?
+---@return agentbox.Err?
+function Container:freeze()
+  if self.closed then return nil, err.new("sandbox", "nothing that can be frozen") end
+  local ok, problem = self:kill_all()
+  if not ok then return nil, problem end
+  local id
+  id, problem = image.commit(self.api, self.cid)
+  self:close()
+  if not id then return nil, problem end
+  return setmetatable({ api = self.api, image = id }, Layer)
+end
+
+return M

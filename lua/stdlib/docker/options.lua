@@ -1,0 +1,104 @@
+--- docker/options.lua: a sandbox's specification as a container's: limits and rights.
+local apis = require "agentbox.docker.api"
+local err = require "agentbox.err"
+local guest = require "agentbox.docker.guest"
+local json = require "agentbox.json"
+local log = require "agentbox.log"
+local owner = require "agentbox.docker.owner"
+
+local M = {}
+
+-- What package managers and tests need of root; the rest of Docker's own list is dropped, NET_RAW and MKNOD too.
+local CAPABILITIES = {
+  "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT",
+  "SETFCAP", "AUDIT_WRITE",
+}
+
+local warned = {}
+
+---@param api agentbox.docker.Api
+---@param text string
+function M.warn_once(api, text)
+  local key = api.engine .. text
+  if warned[key] then return end
+  warned[key] = true
+  log.warn(("%s: %s"):format(api.engine, text))
+end
+
+-- Whether the engine's storage can give a container a quota; asked once.
+local function has_quota(api)
+  if api.quota == nil then
+    local info, problem = api:call("GET", "/info")
+    if not info then return nil, problem end
+    local driver, below = info.Driver, ""
+    for _, pair in ipairs(apis.list(info.DriverStatus)) do
+      if pair[1] == "Backing Filesystem" then below = pair[2] end
+    end
+    api.cgroup = info.CgroupVersion
+    api.quota = driver == "btrfs" or driver == "zfs" or (driver == "overlay2" and below == "xfs")
+    api.storage = driver .. (below ~= "" and " on " .. below or "")
+  end
+  return true
+end
+
+---Whether this engine can do what is asked; says what it cannot keep.
+---@async
+---@param api agentbox.docker.Api
+---@param spec table
+---@return true? ok
+---@return agentbox.Err? err
+function M.check(api, spec)
+  if spec.workspace == guest.DIR or spec.workspace:sub(1, #guest.DIR + 1) == guest.DIR .. "/" then
+    return nil, err.new("badarg", "the workspace may not lie in " .. guest.DIR)
+  end
+  local ok, problem = has_quota(api)
+  if not ok then return nil, problem end
+  if spec.limits.disk_mb and not api.quota then
+    M.warn_once(api, ("limits.disk_mb is not kept: %s has no quotas"):format(api.storage))
+  end
+  if spec.limits.inodes then M.warn_once(api, "limits.inodes is not kept: the engine has no such limit") end
+  return true
+end
+
+local function limits_of(api, limits, host)
+  if limits.memory_mb then
+    host.Memory = math.floor(limits.memory_mb * 1048576)
+    host.MemorySwap = host.Memory -- a sandbox never swaps
+  end
+  if limits.cpu_count then host.NanoCpus = math.floor(limits.cpu_count * 1e9) end
+  if limits.pids_limit then host.PidsLimit = math.floor(limits.pids_limit) end
+  if limits.nofile then
+    host.Ulimits = json.array { { Name = "nofile", Soft = math.floor(limits.nofile), Hard = math.floor(limits.nofile) } }
+  end
+  if limits.disk_mb and api.quota then host.StorageOpt = { size = ("%dM"):format(math.floor(limits.disk_mb)) } end
+end
+
+---@param api agentbox.docker.Api
+---@param spec table
+---@param image string
+---@param volume string
+---@return table body     # of POST /containers/create
+function M.of(api, spec, image, volume)
+  local host = {
+    NetworkMode = spec.network == "full" and "default" or "none",
+    CapDrop = json.array { "ALL" }, CapAdd = json.array(CAPABILITIES),
+    SecurityOpt = json.array { "no-new-privileges" }, ReadonlyRootfs = spec.read_only or false,
+    Mounts = json.array { { Type = "volume", Source = volume, Target = guest.DIR, ReadOnly = true } },
+    LogConfig = { Type = "none" }, RestartPolicy = { Name = "no" }, AutoRemove = false, Init = false,
+    Runtime = spec.runtime, IpcMode = "private",
+  }
+  if spec.read_only then
+    local size = ("size=%dm"):format(math.floor(spec.limits.disk_mb or 1024))
+    host.Tmpfs = { ["/tmp"] = size .. ",mode=1777,exec", [spec.workspace] = size .. ",mode=755,exec" }
+  end
+  if api.cgroup == "2" then host.CgroupnsMode = "private" end
+  limits_of(api, spec.limits, host)
+  return {
+    Image = image, Entrypoint = json.array { guest.PROGRAM }, Cmd = json.array { spec.workspace }, User = "0:0",
+    WorkingDir = "/", Hostname = "sandbox", OpenStdin = true, StdinOnce = true, AttachStdin = true, AttachStdout = true,
+    AttachStderr = true, Tty = false, Labels = owner.labels { name = spec.name or "" },
+    Healthcheck = { Test = json.array { "NONE" } }, HostConfig = host,
+  }
+end
+
+return M
