@@ -1,4 +1,5 @@
 /* born.c - one sandbox, from CREATE to its first breath. */
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -59,17 +60,41 @@ static int say_born(struct zygote *z, const struct box *b, pid_t pid, int pidfd)
     return 0;
 }
 
+/* The child shares our descriptors for its first moment, and then takes the low ones:
+ * copying them all and closing them again would cost more with each sandbox that lives,
+ * and leave it a table of thousands. */
+static void part(struct zygote *z)
+{
+    uint64_t one = 1;
+    if (close_range(AB_KEPT_FD, ~0u, CLOSE_RANGE_UNSHARE) < 0 ||
+        write(z->parted, &one, sizeof one) != sizeof one)
+        _exit(1);
+}
+
+/* Until then our own must stay as they are. A child that died before it said so has none.
+ */
+static void wait_parted(struct zygote *z, int pidfd)
+{
+    uint64_t count;
+    struct pollfd p[] = {{.fd = z->parted, .events = POLLIN},
+                         {.fd = pidfd, .events = POLLIN}};
+    while (poll(p, 2, -1) < 0 || (p[0].revents && read(z->parted, &count, 8) != 8))
+        ;
+}
+
 /* The child waits in ab_setup() until its ids are mapped. */
 static pid_t clone_child(struct zygote *z, struct box *b, int *pidfd)
 {
     sys_close(
         &z->go); /* a child that died early would leave its permission to the next */
     z->go = eventfd(0, EFD_CLOEXEC);
-    if (z->go < 0)
+    if (z->parted < 0)
+        z->parted = eventfd(0, EFD_CLOEXEC);
+    if (z->go < 0 || z->parted < 0)
         return -1;
     struct clone_args args = {
-        .flags = CLONE_PARENT | CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
-                 CLONE_NEWIPC | CLONE_NEWUTS,
+        .flags = CLONE_PARENT | CLONE_PIDFD | CLONE_FILES | CLONE_NEWUSER | CLONE_NEWNS |
+                 CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS,
         .pidfd = (uintptr_t)pidfd,
     };
     if (b->cgroup2 >= 0) {
@@ -77,8 +102,10 @@ static pid_t clone_child(struct zygote *z, struct box *b, int *pidfd)
         args.cgroup = (uint64_t)b->cgroup2;
     }
     pid_t pid = (pid_t)sys_clone3(&args);
-    if (pid == 0)
+    if (pid == 0) {
+        part(z);
         ab_setup(z, b);
+    }
     if (pid < 0)
         *pidfd = -1; /* the kernel writes a number also when it fails later */
     return pid;
@@ -116,11 +143,15 @@ int ab_born(struct zygote *z, struct box *b)
     int pidfd = -1;
     ab_at("prepare the zygote");
     if (ab_host_prepare(z) == 0 && (b->slot = ab_host_slot(z, b->spec.slot)) &&
-        ab_tree_build(z, b) == 0 && start_child(z, b, &pidfd) == 0)
+        ab_tree_build(z, b) == 0 && start_child(z, b, &pidfd) == 0) {
+        wait_parted(z, pidfd);
         return pidfd;
+    }
     int errnum = errno;
-    if (pidfd >= 0)
+    if (pidfd >= 0) {
         sys_pidfd_kill(pidfd, SIGKILL);
+        wait_parted(z, pidfd);
+    }
     say_failed(b, errnum, pidfd);
     sys_close(&pidfd);
     return -1;

@@ -309,7 +309,7 @@ static int carrier_userns(struct zygote *z, const struct slot *s)
 {
     int userns = -1;
     int pidfd = -1;
-    struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_PIDFD,
+    struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_PIDFD | CLONE_FILES,
                               .pidfd = (uintptr_t)&pidfd,
                               .exit_signal = SIGCHLD};
     pid_t pid = (pid_t)sys_clone3(&args);
@@ -390,6 +390,14 @@ static int fill_slot(struct zygote *z, struct slot *s)
     return s->skel < 0 || s->dev < 0 ? -1 : 0;
 }
 
+static void keep_trees(const struct zygote *z, struct slot *s)
+{
+    s->usr = ab_keep_fd(s->usr);
+    s->dev = ab_keep_fd(s->dev);
+    if (s->skel != z->skel)
+        s->skel = ab_keep_fd(s->skel);
+}
+
 struct slot *ab_host_slot(struct zygote *z, uint32_t wanted)
 {
     if (z->skel < 0 && make_images(z) < 0)
@@ -404,10 +412,12 @@ struct slot *ab_host_slot(struct zygote *z, uint32_t wanted)
     if (s->skel >= 0)
         return s;
     if (z->root && s->userns < 0 && ab_at("make a range of user ids") &&
-        (s->userns = carrier_userns(z, s)) < 0)
+        (s->userns = ab_keep_fd(carrier_userns(z, s))) < 0)
         return NULL;
-    if (fill_slot(z, s) == 0)
+    if (fill_slot(z, s) == 0) {
+        keep_trees(z, s);
         return s;
+    }
     int saved = errno;
     sys_close(&s->usr);
     if (z->root)

@@ -38,6 +38,10 @@
 #define AB_NET_POOL  6  /* made ahead, when there is nothing else to do */
 #define AB_NET_KEPT  32 /* and used ones that are like new */
 
+/* Descriptors that stay, of which there are several for each sandbox, are numbered from
+ * here: a child takes only those below, or it would carry thousands. */
+#define AB_KEPT_FD 128
+
 /* Names the step being done; true, so that it can stand before a condition. */
 extern const char *ab_step;
 static inline bool ab_at(const char *step)
@@ -71,7 +75,8 @@ struct zygote {
     int skel, dev;   /* unmapped trees */
     int own_net;     /* where we rest; the host's network is left at set-up */
     int net[AB_NET_KEPT], nets;
-    int go; /* eventfd: uid maps are written */
+    int go;     /* eventfd: uid maps are written */
+    int parted; /* eventfd: the child has descriptors of its own */
     int parents[AB_WIRE_CGROUPS + 1], nparents;
     char ident[96];
     struct slot slots[AB_SLOTS];
@@ -91,6 +96,9 @@ struct box {
     int upper_number; /* in the store, or -1 */
     bool unmapped;    /* the image's file system cannot map user ids */
 };
+
+/* main.c: gives fd a number from AB_KEPT_FD on, if it can. */
+int ab_keep_fd(int fd);
 
 /* host.c */
 int ab_host_prepare(struct zygote *z);

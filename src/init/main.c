@@ -34,6 +34,15 @@ static struct life *lives;
 static int epoll_fd = -1;
 static bool idle_sweep; /* something in the store may be let go */
 
+int ab_keep_fd(int fd)
+{
+    int kept = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, AB_KEPT_FD);
+    if (kept < 0)
+        return fd;
+    close(fd);
+    return kept;
+}
+
 static void watch(int fd, void *tag)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = tag};
@@ -53,7 +62,7 @@ static void life_begin(int pidfd, struct box *b)
     *life = (struct life){
         .pidfd = pidfd, .slot = slot, .upper = b->upper_number, .net = -1, .next = lives};
     if (!(b->spec.flags & AB_WIRE_NET_FULL)) {
-        life->net = b->net;
+        life->net = ab_keep_fd(b->net);
         b->net = -1;
     }
     if (lives)
@@ -124,7 +133,7 @@ static void take_create(const uint8_t *buf, size_t len, const int *fds, int nfds
         ab_wire_close_fds(fds, nfds);
         return;
     }
-    int pidfd = ab_born(&zygote, &b);
+    int pidfd = ab_keep_fd(ab_born(&zygote, &b));
     if (pidfd >= 0)
         life_begin(pidfd, &b);
     else

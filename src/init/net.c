@@ -116,6 +116,6 @@ bool ab_net_refill(struct zygote *z)
     setns(z->own_net, CLONE_NEWNET);
     if (net < 0)
         return false;
-    z->net[z->nets++] = net;
+    z->net[z->nets++] = ab_keep_fd(net);
     return z->nets < AB_NET_POOL;
 }
