@@ -26,7 +26,7 @@ local M = {}
 ---@field created? string
 ---@field source string      # "pull", "import", "build", "commit"
 ---@field at number          # when it came here, unix time
----@field layers { digest: string, size: integer, diff_id: string }[]
+---@field layers { digest: string, size: integer, diff_id: string, mediaType: string }[]
 ---@field size integer       # bytes of its layers as they are stored
 ---@field root? string       # the directory of its files, when they are unpacked
 ---@field key string         # name of that directory in the store
@@ -55,7 +55,7 @@ local function describe(self, ref)
     source = ref.source, at = ref.at, layers = {}, size = 0, config = config.raw,
   }
   for i, layer in ipairs(manifest.layers) do
-    image.layers[i] = { digest = layer.digest, size = layer.size, diff_id = config.diff_ids[i] }
+    image.layers[i] = { digest = layer.digest, size = layer.size, diff_id = config.diff_ids[i], mediaType = layer.mediaType }
     image.size = image.size + layer.size
   end
   local chain = tree.chain(config.diff_ids)
@@ -213,6 +213,36 @@ end
 ---@return agentbox.Err?
 function M.import(path, opts)
   return require "agentbox.image.import".import(path, opts or {})
+end
+
+---@class agentbox.image.BuildOpts
+---@field name string               # what to call it
+---@field file? string              # a Dockerfile; else `from` and `run`
+---@field from? string              # the image to begin with; fetched when it is not here
+---@field run? string[]             # shell commands
+---@field context? string           # the folder that COPY takes files from
+---@field args? table<string, string>
+---@field network? "none"|"full"    # of the commands; none when nothing is said
+---@field limits? table             # as of sandboxes; 4 GB of memory, 8 GB of disk when nothing is said
+---@field timeout_s? number         # of each command; 3600 when nothing is said
+---@field platform? string
+---@field insecure? boolean
+---@field no_cache? boolean         # do every step again
+---@field on_step? fun(step: agentbox.image.Step)
+---@field on_output? fun(chunk: string, stream: "stdout"|"stderr")
+---@field on_progress? fun(done: integer, total: integer)
+
+---Builds an image: commands run in a sandbox on a base, each a layer, or a Dockerfile of FROM, RUN, COPY, local ADD,
+---ENV, WORKDIR, USER and ARG. Steps whose result is here already are not done again.
+---@async
+---@nodiscard
+---@param opts agentbox.image.BuildOpts
+---@return agentbox.Image?
+---@return agentbox.Err?
+function M.build(opts)
+  if type(opts.name) ~= "string" then error("image.build: option 'name': string expected", 2) end
+  if not opts.file and type(opts.from) ~= "string" then error("image.build: give 'file' or 'from'", 2) end
+  return require "agentbox.image.build".build(opts)
 end
 
 ---Takes names away. The files go with `gc`.

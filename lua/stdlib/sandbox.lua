@@ -10,7 +10,7 @@
 local err = require "agentbox.err"
 local files = require "agentbox.backends._files"
 local process = require "agentbox.backends._process"
-local schema = require "agentbox.schema"
+local specs = require "agentbox.backends._spec"
 
 local M = {}
 
@@ -62,29 +62,12 @@ local Freezable = setmetatable({}, { __index = Sandbox })
 Freezable.__index = Freezable
 Freezable.__name = Sandbox.__name
 
-local spec_shape = {
-  backend = { "string" }, image = { "string" }, network = { "string", enum = { "none", "full" } }, limits = { "map" },
-  env = { "map" }, workspace = { "string" }, user = { "string|integer" }, name = { "string" }, layers = { "list" },
-  runtime = { "string" }, read_only = { "boolean" },
-}
-
-local limit_shape = {
-  memory_mb = { "any" }, cpu_count = { "any" }, pids_limit = { "any" }, disk_mb = { "any" }, inodes = { "any" },
-  nofile = { "any" }, memswap_mb = { "any" },
-}
-
 local function limits_of(given)
-  given = given or {}
-  schema.options(given, limit_shape, "sandbox.create: limits")
   local limits = {}
-  for name in pairs(limit_shape) do
-    local value = given[name]
+  for name in pairs(specs.RANGES) do
+    local value = given and given[name]
     if value == nil then value = M.DEFAULT_LIMITS[name] end
-    if type(value) == "number" and value > 0 then
-      limits[name] = value
-    elseif type(value) == "number" or type(value) == "string" then
-      error(("sandbox.create: limits.%s must be a number above 0, or false for none"):format(name), 3)
-    end
+    if value then limits[name] = value end
   end
   return limits -- memswap_mb: a sandbox never swaps
 end
@@ -94,10 +77,6 @@ local function environment(of_image, given)
   for name, value in pairs(of_image or {}) do env[name] = value end
   for name, value in pairs(given or {}) do env[tostring(name)] = tostring(value) end
   return env
-end
-
-local function is_workspace(path)
-  return path ~= nil and path:sub(1, 1) == "/" and path ~= "/"
 end
 
 local function backend_of(name)
@@ -117,13 +96,10 @@ end
 ---@return agentbox.Sandbox? sandbox
 ---@return agentbox.Err? err
 function M.create(spec)
-  spec = schema.options(spec or {}, spec_shape, "sandbox.create")
+  local wrong
+  spec, wrong = specs.check(spec or {})
+  if not spec then error("sandbox.create: " .. wrong, 2) end
   local kind = spec.backend or "native"
-  if spec.workspace and not is_workspace(spec.workspace) then
-    error("sandbox.create: workspace must be an absolute path below /", 2)
-  elseif spec.workspace and files.is_kernels({ kind = kind }, spec.workspace) then
-    error("sandbox.create: workspace must not be in /proc or /dev", 2)
-  end
   local backend, problem = backend_of(kind)
   if not backend then return nil, problem end
   if (spec.runtime or spec.read_only) and not backend.is_container then
@@ -135,7 +111,7 @@ function M.create(spec)
     if not image then return nil, problem end
   end
   local workspace = spec.workspace or "/workspace"
-  if not spec.workspace and is_workspace(image.workdir) and not files.is_kernels({ kind = kind }, image.workdir) then
+  if not spec.workspace and specs.is_workspace(image.workdir) and not files.is_kernels({ kind = kind }, image.workdir) then
     workspace = image.workdir
   end
   local raw, after_close
@@ -147,7 +123,7 @@ function M.create(spec)
   if not raw then return nil, problem end
   local self = setmetatable({
     id = raw:id(), kind = backend.name, workspace = workspace, image = spec.image or "host", image_id = image.id,
-    _raw = raw, _after_close = after_close,
+    _raw = raw, _after_close = after_close, _image = image, _network = spec.network,
   }, backend.can_freeze and Freezable or Sandbox)
   local user = spec.user or image.user
   if user then
@@ -235,6 +211,17 @@ end
 ---@return agentbox.Err? err
 function Freezable:freeze()
   return self._raw:freeze()
+end
+
+---Ends it and makes its files an image of that name, on the one that it stood on; docs/images.md.
+---@async
+---@nodiscard
+---@param name string
+---@param opts? { message?: string }   # for the image's history
+---@return agentbox.Image? image
+---@return agentbox.Err? err            # `unsupported` when it stands on no image
+function Freezable:commit(name, opts)
+  return require "agentbox.image.commit".commit(self, name, opts or {})
 end
 
 ---Kills everything inside and waits until nothing of it is left. May be called twice.

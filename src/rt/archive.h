@@ -48,4 +48,14 @@ struct ab_archive_ids {
 int ab_archive_pack(int dir, int out, const struct ab_archive_ids *ids, const char *skip,
                     struct ab_archive_counts *counts, struct ab_err *err) AB_MUST_CHECK;
 
+struct ab_archive_copy {
+    uint32_t uid, gid; /* of everything */
+    int mode;          /* of files, or -1: what they have */
+};
+
+/* Writes files of the host as a layer to out. list is a stream of pairs, "path on the
+ * host" NUL "path in the layer" NUL, in the order of the layer. A link stays a link. */
+int ab_archive_copy(int list, int out, const struct ab_archive_copy *how,
+                    struct ab_archive_counts *counts, struct ab_err *err) AB_MUST_CHECK;
+
 #endif

@@ -289,7 +289,7 @@ static int put_children(struct pack *p, int fd)
     return rc;
 }
 
-static int pack_tree(struct pack *p, int dir)
+static int open_tar(struct pack *p)
 {
     p->tar = ab_la.archive_write_new();
     p->entry = ab_la.archive_entry_new();
@@ -300,12 +300,23 @@ static int pack_tree(struct pack *p, int dir)
     ab_la.archive_write_set_bytes_per_block(p->tar, AB_ARCHIVE_BLOCK);
     if (ab_la.archive_write_open(p->tar, p, NULL, put_out, NULL) < ARCHIVE_WARN)
         return pack_failed(p);
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return ab_err_sys(p->err, errno, "open the sandbox's changes");
-    if (put_children(p, fd) < 0)
-        return -1;
-    return ab_la.archive_write_close(p->tar) < ARCHIVE_WARN ? pack_failed(p) : 0;
+    return 0;
+}
+
+/* rc is of what was written so far. */
+static int close_tar(struct pack *p, int rc)
+{
+    if (rc == 0 && ab_la.archive_write_close(p->tar) < ARCHIVE_WARN)
+        rc = pack_failed(p);
+    if (rc == 0)
+        ab_hasher_hex(p->hasher, "", 0, p->counts->diff_id);
+    tdestroy(p->links, free_seen);
+    if (p->entry)
+        ab_la.archive_entry_free(p->entry);
+    if (p->tar)
+        ab_la.archive_write_free(p->tar);
+    ab_hasher_free(p->hasher);
+    return rc;
 }
 
 int ab_archive_pack(int dir, int out, const struct ab_archive_ids *ids, const char *skip,
@@ -313,14 +324,64 @@ int ab_archive_pack(int dir, int out, const struct ab_archive_ids *ids, const ch
 {
     struct pack p = {.out = out, .ids = ids, .skip = skip, .counts = counts, .err = err};
     *err = (struct ab_err){0};
-    int rc = pack_tree(&p, dir);
-    if (rc == 0)
-        ab_hasher_hex(p.hasher, "", 0, counts->diff_id);
-    tdestroy(p.links, free_seen);
-    if (p.entry)
-        ab_la.archive_entry_free(p.entry);
-    if (p.tar)
-        ab_la.archive_write_free(p.tar);
-    ab_hasher_free(p.hasher);
-    return rc;
+    int rc = open_tar(&p);
+    int fd = rc < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (rc == 0 && fd < 0)
+        rc = ab_err_sys(err, errno, "open the sandbox's changes");
+    return close_tar(&p, rc == 0 ? put_children(&p, fd) : rc);
+}
+
+/* ---- files of the host ---- */
+
+static int copy_one(struct pack *p, const char *from, const struct ab_archive_copy *how)
+{
+    struct stat st;
+    if (lstat(from, &st) < 0)
+        return ab_err_sys(p->err, errno, "read %s", from);
+    st.st_uid = how->uid;
+    st.st_gid = how->gid;
+    st.st_nlink = 1;
+    if (how->mode >= 0 && S_ISREG(st.st_mode))
+        st.st_mode = S_IFREG | (mode_t)how->mode;
+    if (S_ISREG(st.st_mode))
+        return put_file(p, AT_FDCWD, from, &st);
+    if (S_ISLNK(st.st_mode))
+        return put_link(p, AT_FDCWD, from, &st);
+    if (!S_ISDIR(st.st_mode))
+        return ab_err_set(p->err, AB_EINVALID, "%s is neither file, folder nor link",
+                          from);
+    begin_entry(p, &st, p->path);
+    return put_header(p);
+}
+
+/* The next string of the list; 0 at its end. */
+static int next_string(struct pack *p, FILE *list, char out[PATH_MAX])
+{
+    size_t len = 0;
+    int c;
+    while ((c = getc(list)) > 0 && len < PATH_MAX - 1)
+        out[len++] = (char)c;
+    out[len] = '\0';
+    if (c > 0)
+        return ab_err_set(p->err, AB_ETOOBIG, "a path is too long");
+    return c == 0;
+}
+
+int ab_archive_copy(int list, int out, const struct ab_archive_copy *how,
+                    struct ab_archive_counts *counts, struct ab_err *err)
+{
+    static const struct ab_archive_ids as_they_are = {0, 1, UINT32_MAX};
+    struct pack p = {.out = out, .ids = &as_they_are, .counts = counts, .err = err};
+    char from[PATH_MAX];
+    FILE *f = fdopen(list, "r");
+    *err = (struct ab_err){0};
+    if (!f)
+        return ab_err_sys(err, errno, "read the list of files");
+    int rc = open_tar(&p), more = 1;
+    while (rc == 0 && (more = next_string(&p, f, from)) > 0) {
+        more = next_string(&p, f, p.path);
+        rc = more > 0 ? copy_one(&p, from, how) : -1;
+    }
+    fclose(f);
+    return close_tar(&p, more < 0 ? -1 : rc);
 }

@@ -86,7 +86,7 @@ static int give_up_rights(struct ab_err *err)
 #else
     (void)memory;
 #endif
-    umask(0);
+    umask(022); /* for directories that an archive only implies */
     return 0;
 }
 
@@ -344,6 +344,25 @@ static int remove_tree(char **argv)
     return job.dest < 0 ? fail(&err) : run(&job);
 }
 
+static int open_out(const char *path, struct ab_err *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd < 0 ? ab_err_sys(err, errno, "create %s", path) : fd;
+}
+
+static int finish_out(int out, const struct ab_archive_counts *counts, struct ab_err *err)
+{
+    if (fsync(out) < 0) {
+        ab_err_sys(err, errno, "write the layer");
+        return fail(err);
+    }
+    printf("diff_id %s\nentries %llu\nbytes %llu\nskipped %llu\nstripped %llu\n",
+           counts->diff_id, (unsigned long long)counts->entries,
+           (unsigned long long)counts->bytes, (unsigned long long)counts->skipped,
+           (unsigned long long)counts->stripped);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
 /* Reads only what the kernel's overlay wrote, and undoes no compression: not confined. */
 static int pack(char **argv)
 {
@@ -352,25 +371,30 @@ static int pack(char **argv)
     struct ab_archive_ids ids = {(uint32_t)strtoul(argv[2], NULL, 10),
                                  (uint32_t)strtoul(argv[3], NULL, 10),
                                  (uint32_t)strtoul(argv[4], NULL, 10)};
-    int dir = open(argv[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int out = open(argv[1], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (dir < 0 || out < 0) {
-        ab_err_sys(&err, errno, "open %s", dir < 0 ? argv[0] : argv[1]);
-        return fail(&err);
-    }
     const char *skip = strcmp(argv[5], "-") == 0 ? NULL : argv[5];
-    if (ab_archive_load(&err) < 0 ||
+    int dir = open(argv[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        ab_err_sys(&err, errno, "open the sandbox's changes");
+    int out = dir < 0 ? -1 : open_out(argv[1], &err);
+    if (out < 0 || ab_archive_load(&err) < 0 ||
         ab_archive_pack(dir, out, &ids, skip, &counts, &err) < 0)
         return fail(&err);
-    if (fsync(out) < 0) {
-        ab_err_sys(&err, errno, "write the layer");
+    return finish_out(out, &counts, &err);
+}
+
+static int copy(char **argv)
+{
+    struct ab_err err = {0};
+    struct ab_archive_counts counts = {0};
+    struct ab_archive_copy how = {(uint32_t)strtoul(argv[1], NULL, 10),
+                                  (uint32_t)strtoul(argv[2], NULL, 10), -1};
+    if (strcmp(argv[3], "-") != 0)
+        how.mode = (int)strtoul(argv[3], NULL, 8) & 07777;
+    int out = open_out(argv[0], &err);
+    if (out < 0 || ab_archive_load(&err) < 0 ||
+        ab_archive_copy(STDIN_FILENO, out, &how, &counts, &err) < 0)
         return fail(&err);
-    }
-    printf("diff_id %s\nentries %llu\nbytes %llu\nskipped %llu\nstripped %llu\n",
-           counts.diff_id, (unsigned long long)counts.entries,
-           (unsigned long long)counts.bytes, (unsigned long long)counts.skipped,
-           (unsigned long long)counts.stripped);
-    return fflush(stdout) == 0 ? 0 : 1;
+    return finish_out(out, &counts, &err);
 }
 
 int ab_unpack_main(int argc, char **argv)
@@ -382,6 +406,8 @@ int ab_unpack_main(int argc, char **argv)
         return remove_tree(argv + 2);
     if (argc == 8 && strcmp(argv[1], "pack") == 0)
         return pack(argv + 2);
+    if (argc == 6 && strcmp(argv[1], "copy") == 0)
+        return copy(argv + 2);
     fprintf(stderr, "%s started by agentbox itself, not by hand\n",
             ab_err_name(AB_EBADARG));
     return 2;

@@ -77,6 +77,49 @@ local function import(args)
   return put_images(args, images)
 end
 
+local function build_args(list)
+  local given = {}
+  for _, text in ipairs(list or {}) do
+    local key, value = text:match "^([%a_][%w_]*)=(.*)$"
+    if not key then return nil, { code = "usage", msg = ("image build: --build-arg wants NAME=VALUE, not '%s'"):format(text) } end
+    given[key] = value
+  end
+  return given
+end
+
+local function build_limits(args)
+  local limits = {}
+  for _, key in ipairs { "memory_mb", "disk_mb" } do
+    local n = args[key] and tonumber(args[key])
+    if args[key] and not (n and n > 0) then return nil, { code = "usage", msg = "image build: sizes are numbers of MB" } end
+    limits[key] = n
+  end
+  return limits
+end
+
+local function build(args)
+  local given, err = build_args(args.build_arg)
+  local limits
+  if given then limits, err = build_limits(args) end
+  if not limits then return nil, err end
+  local file = args.file
+  if not file and not args.from then file = (args.context or ".") .. "/Dockerfile" end
+  if args.file and args.from then
+    return nil, { code = "usage", msg = "image build: a Dockerfile says itself where it begins; leave out --from" }
+  end
+  local os_ = require "agentbox.sys.os"
+  local image
+  image, err = require "agentbox.image".build {
+    name = args.tag, file = file, from = args.from, run = args.run, context = args.context or not args.from and "." or nil,
+    args = given, network = args.network, limits = limits, insecure = args.insecure, no_cache = args.no_cache,
+    on_progress = progress(),
+    on_step = not args.quiet and function(step) os_.write(2, out.line(step.text) .. "\n") end or nil,
+    on_output = not args.quiet and function(chunk) os_.write(2, out.clean(chunk)) end or nil,
+  }
+  if not image then return nil, err end
+  return put_images(args, { image })
+end
+
 local function list(args)
   local images, err = require "agentbox.image".list()
   if not images then return nil, err end
@@ -152,6 +195,23 @@ M.commands = {
     options = { { "-n --name", "NAME", "what to call it" },
       { "--ref", "NAME", "which image of an OCI layout with several" }, PLATFORM, MAX_MB, JSON },
     run = import,
+  },
+  {
+    name = "build", summary = "build an image from a Dockerfile or from commands",
+    description = "Builds from CONTEXT/Dockerfile, or from --from and --run. Commands run in a sandbox without network "
+        .. "unless --network full. Understood are FROM, RUN, COPY, local ADD, ENV, WORKDIR, USER and ARG.",
+    arguments = { { "context", "the folder that COPY takes files from", args = "?" } },
+    options = {
+      { "-t --tag", "NAME", "what to call it" }, { "-f --file", "FILE", "the Dockerfile; default: CONTEXT/Dockerfile" },
+      { "--from", "IMAGE", "without a Dockerfile: what to begin with" },
+      { "--run", "COMMAND", "without a Dockerfile: a shell command (repeatable)", repeats = true },
+      { "--build-arg", "NAME=VALUE", "a value for ARG (repeatable)", repeats = true },
+      { "--network", "none|full", "of the commands", default = "none" },
+      { "--memory-mb", "N", "of the commands", default = "4096" }, { "--disk-mb", "N", "what each may write", default = "8192" },
+      { "--no-cache", "do every step again" }, { "--insecure", "fetch the base over plain HTTP" },
+      { "-q --quiet", "do not show steps and what they print" }, JSON,
+    },
+    run = build,
   },
   {
     name = "list", summary = "the images that are here",

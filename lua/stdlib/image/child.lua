@@ -44,9 +44,10 @@ end
 
 ---@async
 ---@param words string[]
+---@param stdin? string
 ---@return agentbox.image.Counts?
 ---@return agentbox.Err?
-local function run(words)
+local function run(words, stdin)
   local exe, problem = program()
   if not exe then return nil, problem end
   local raw <close>, bad = sys.plain { root = "/", workspace = "/", env = environment() }
@@ -54,7 +55,7 @@ local function run(words)
   local argv = { exe, WORD }
   for i, word in ipairs(words) do argv[i + 2] = tostring(word) end
   local outcome
-  outcome, problem = raw:exec(argv, { timeout_s = TIMEOUT_S })
+  outcome, problem = raw:exec(argv, { timeout_s = TIMEOUT_S, stdin = stdin })
   if not outcome then return nil, problem end
   if outcome.exit_code ~= 0 then return nil, failure(outcome) end
   local counts = { diff_ids = {}, entries = 0, bytes = 0, skipped = 0, stripped = 0 }
@@ -111,6 +112,23 @@ end
 ---@return agentbox.Err?
 function M.pack(dir, out, ids, skip)
   return run { "pack", dir, out, ids[1], ids[2], ids[3], skip or "-" }
+end
+
+---Writes files of the host as an uncompressed layer, in the order given.
+---@async
+---@param out string
+---@param files { from: string, to: string }[]
+---@param how { uid: integer, gid: integer, mode?: integer }
+---@return agentbox.image.Counts?
+---@return agentbox.Err?
+function M.copy(out, files, how)
+  local list = {}
+  for _, file in ipairs(files) do
+    list[#list + 1] = file.from
+    list[#list + 1] = file.to
+  end
+  local stdin = #list > 0 and table.concat(list, "\0") .. "\0" or ""
+  return run({ "copy", out, how.uid, how.gid, how.mode and ("%o"):format(how.mode) or "-" }, stdin)
 end
 
 ---Whether files get the owners that the image says. Else everything in it belongs to the caller, root inside.
