@@ -150,16 +150,24 @@ local function complete(model, request)
   return async.timeout(request.timeout_s + GRACE_S, model.complete, model, request)
 end
 
+---@class agentbox.AgentRequest: agentbox.Request
+local Request = {}
+Request.__index = Request
+
+--- The JSON text of the messages, when the record has it: a turn encodes only what it added.
+---@return string?
+function Request:history() return self._leaf and self._rec:history(self._leaf, self.messages) end
+
 --- One model call over the whole conversation: counted, recorded, appended.
 ---@async
 ---@return agentbox.Response? response
 ---@return agentbox.Err? err
 function Ctx:ask()
   local wire = self.tools:wire()
-  local request = {
+  local request = setmetatable({
     messages = self.messages, tools = wire, tool_choice = wire and "auto" or nil, sampling = self.sampling,
-    session = self.session, timeout_s = self.budget:step_s(),
-  }
+    session = self.session, timeout_s = self.budget:step_s(), _rec = self.rec, _leaf = self.leaf,
+  }, Request)
   local began = time.monotonic()
   self.doing = "model"
   local response, problem = complete(self.model, request)

@@ -108,7 +108,7 @@ end
 
 function Recorder:_raw(value, where, index)
   if value == nil then return nil end
-  return assert(json.raw(self:_text(value, where, index)))
+  return sys.trusted(self:_text(value, where, index))
 end
 
 --- Names a speaker; calls name theirs. The first is the agent itself.

@@ -21,7 +21,7 @@
 #define MT_LIMIT (-2) /* the length of the list at which deleted keys are swept */
 #define MT_NEXT  (-3) /* of a shape: key -> the shape with that key behind the others */
 
-enum { SHAPE_KEYS = 16, SHAPE_KEY_BYTES = 64, SHAPE_COUNT = 1000 };
+enum { SHAPE_KEYS = 64, SHAPE_KEY_BYTES = 64, SHAPE_COUNT = 1000 };
 
 /* Their addresses are unique. */
 static const char next_key, tag, root_key, count_key;

@@ -3,12 +3,12 @@
 
 int luaopen_agentbox_sys_list(lua_State *L);
 
-/* same(a, b, n): whether the first n elements are the same values. */
+/* same(a, b, from, to): whether the elements from..to are the same values. */
 static int l_same(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 2, LUA_TTABLE);
-    lua_Integer n = luaL_checkinteger(L, 3), i = 1;
+    lua_Integer i = luaL_checkinteger(L, 3), n = luaL_checkinteger(L, 4);
     for (; i <= n; i++) {
         lua_rawgeti(L, 1, i);
         lua_rawgeti(L, 2, i);
@@ -20,14 +20,14 @@ static int l_same(lua_State *L)
     return 1;
 }
 
-/* have(list, name, values, n): whether the member `name` of the first n elements, tables
- * all of them, is the value at the same place; false stands for no member. */
+/* have(list, name, values, from, to): whether the member `name` of the elements from..to,
+ * tables all of them, is the value at the same place; false stands for no member. */
 static int l_have(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checkstring(L, 2);
     luaL_checktype(L, 3, LUA_TTABLE);
-    lua_Integer n = luaL_checkinteger(L, 4), i = 1;
+    lua_Integer i = luaL_checkinteger(L, 4), n = luaL_checkinteger(L, 5);
     lua_settop(L, 3);
     for (; i <= n; i++) {
         if (lua_rawgeti(L, 1, i) != LUA_TTABLE)

@@ -28,15 +28,17 @@ local list = {}
 
 ---@param a table
 ---@param b table
----@param n integer
----@return boolean   # whether the first n elements are the same values
-function list.same(a, b, n) end
+---@param from integer
+---@param to integer
+---@return boolean   # whether these elements are the same values
+function list.same(a, b, from, to) end
 ---@param tables table[]
 ---@param name string
 ---@param values table
----@param n integer
----@return boolean   # whether the member `name` of the first n tables is the value at the same place
-function list.have(tables, name, values, n) end
+---@param from integer
+---@param to integer
+---@return boolean   # whether the member `name` of these tables is the value at the same place, false for none
+function list.have(tables, name, values, from, to) end
 
 ---@class agentbox.sys.rand
 local rand = {}

@@ -4,14 +4,14 @@
 ---                    ▲  │ 429, 5xx, cut off: wait, next endpoint
 ---                    └──┘ 4xx: the error at once; context overflow has its own code
 ---
---- One handle serves any number of rollouts. What it keeps between calls: counters, the time before which a server
---- wants no request, and the cookies of each session.
-local async = require "agentbox.async"
+--- One handle serves any number of rollouts. What it keeps between calls: counters, what is known of each server
+--- (models/places.lua), and the cookies of each session.
 local err = require "agentbox.err"
 local failure = require "agentbox.models.failure"
 local http = require "agentbox.http"
 local json = require "agentbox.json"
 local log = require "agentbox.log"
+local places = require "agentbox.models.places"
 local reply = require "agentbox.models.reply"
 local retry = require "agentbox.models.retry"
 local secret = require "agentbox.secret"
@@ -28,23 +28,15 @@ local EMFILE = 24
 local Model = {}
 Model.__index = Model
 Model.keeps_time = true -- request.timeout_s needs no second clock
+Model.dispatches = true -- request.dispatch is called right before each try
 Model.__name = "agentbox.Model"
 
 -- ---------------------------------------------------------------- endpoints and sessions
 
-local function endpoint(base_url)
+local function address(base_url)
   local url = base_url:gsub("/+$", "")
   if not url:find "/chat/completions$" then url = url .. "/chat/completions" end
-  return { url = url, not_before = 0 }
-end
-
--- The same session starts at the same server, whose prefix cache knows it; a failing server is left for the next.
-local function endpoint_for(self, session, moves)
-  local n = #self._endpoints
-  if n == 1 then return self._endpoints[1] end
-  local sum = 0
-  for i = 1, #(session or "") do sum = (sum * 31 + session:byte(i)) % 2147483647 end
-  return self._endpoints[(sum + moves) % n + 1]
+  return url
 end
 
 local function remember_cookies(self, session, headers)
@@ -134,7 +126,7 @@ local function spec_for(self, place, body, session, limit_s)
   return {
     method = "POST", url = place.url, headers = headers_for(self, session), body = body,
     connect_timeout_s = self._connect_s, idle_timeout_s = self._idle_s, timeout_s = limit_s,
-    max_body_bytes = self._max_body, host_limit = self._limit, unix_socket = self._unix,
+    max_body_bytes = self._max_body, unix_socket = self._unix,
     proxy = self._proxy, ca_file = self._ca_file, insecure = self._insecure,
   }
 end
@@ -174,11 +166,15 @@ local function counted(stats, name)
   return setmetatable({}, { __close = function() stats[name] = stats[name] - 1 end })
 end
 
-local function wait_for_turn(self, place)
-  local wait = place.not_before - time.monotonic()
-  if wait <= 0 then return end
-  local _ <close> = counted(self._stats, "waiting")
-  async.sleep(wait + math.random() * math.min(wait, 1))
+-- What the outcome of a try says about the server: `busy` is too much for it, `bad` a failure of its own; what the
+-- machine here lacks says nothing.
+local function judge(turn, got, e, after)
+  if got then return turn:done("ok", { tokens = got.usage and got.usage.total }) end
+  if e.sys and e.code ~= "network" then return end
+  local status = e.http_status
+  if status == 429 or status == 529 or status == 503 and after then return turn:done("busy", { after_s = after }) end
+  if e.code == "context" or status and status >= 400 and status < 500 and status ~= 408 then return turn:done "ok" end
+  turn:done("bad", { after_s = after })
 end
 
 local function note_wait(self, request, event)
@@ -217,6 +213,13 @@ local function tidy()
   end
 end
 
+local function body_of(self, request, name)
+  return wire.body(request, {
+    model = name, sampling = self._sampling, extra = self._extra,
+    stream = request.stream == nil and self._stream or request.stream,
+  }, request.history and request:history())
+end
+
 --- Asks for one reply. Waits, retries what is worth it, and never takes an error's text for an answer.
 ---
 --- Returns nil, err: `context` (the conversation does not fit any more), `model` (the server said no, or said nothing
@@ -227,23 +230,26 @@ end
 ---@return agentbox.Response? response
 ---@return agentbox.Err? err
 function Model:complete(request)
-  local body = wire.body(request, {
-    model = self.name, sampling = self._sampling, extra = self._extra,
-    stream = request.stream == nil and self._stream or request.stream,
-  })
+  local name = self.name
+  local body = body_of(self, request, name)
   tidy()
-  local stats, moves = self._stats, 0
+  local stats, failed = self._stats, nil
   stats.calls = stats.calls + 1
   local _ <close> = counted(stats, "running")
   local response, e, tries = retry.run(retry_opts(self, request), function(_, left_s)
-    local place = endpoint_for(self, request.session, moves)
-    wait_for_turn(self, place)
+    local turn <close>, late = self._places:enter {
+      session = request.session, failed = failed, bytes = #body, clock = request.clock,
+    }
+    if not turn then return nil, late, false end
+    local served = request.dispatch and request.dispatch() or self.name
+    if served ~= name then name, body = served, body_of(self, request, served) end
     stats.tries = stats.tries + 1
     local limit_s = math.max(0.001, math.min(self._timeout_s, left_s))
-    local got, bad, again, after = one_try(self, request, body, place, limit_s)
+    local got, bad, again, after = one_try(self, request, body, turn.place, limit_s)
+    judge(turn, got, bad, after)
     if got then return got end
-    if after then place.not_before = math.max(place.not_before, time.monotonic() + after) end
-    if again and not after then moves = moves + 1 end
+    bad.queue_s = (bad.queue_s or 0) + turn.waited_s
+    failed = again and not after and turn.place or nil
     return nil, bad, again, after
   end)
   if response then
@@ -256,12 +262,14 @@ function Model:complete(request)
   return nil, e
 end
 
---- Counters since the handle was opened; `waiting` calls are in back-off now, the next one goes on at `next_try_at`.
----@return table<string, number>   # calls, running, tries, retries, waiting, failures, model_s, next_try_at
+--- Counters since the handle was opened; `waiting` calls are in back-off now, the next one goes on at `next_try_at`;
+--- `held` calls wait for a server's turn. `places` tells each server's own.
+---@return table<string, any>   # calls, running, tries, retries, waiting, held, failures, model_s, next_try_at, places
 function Model:stats()
   local copy = {}
   for key, value in pairs(self._stats) do copy[key] = value end
   if copy.waiting == 0 then copy.next_try_at = nil end
+  copy.held, copy.places = self._places.waiting, self._places:list()
   return copy
 end
 
@@ -273,7 +281,7 @@ end
 ---@return table
 function Model:describe()
   local urls = json.array {}
-  for i, place in ipairs(self._endpoints) do urls[i] = without_login(place.url):gsub("/chat/completions$", "") end
+  for i, place in ipairs(self._places:list()) do urls[i] = without_login(place.url):gsub("/chat/completions$", "") end
   local names = json.array {}
   for i, header in ipairs(self._headers) do names[i] = header[1] end
   local extra = self._extra and json.raw(secret.redact(json.encode(self._extra))) or nil
@@ -282,6 +290,14 @@ function Model:describe()
     tokens = self._tokens, timeout_s = self._timeout_s, max_tries = self._retry.max_tries,
     extra_headers = #names > 0 and names or nil, extra_body = extra,
   }
+end
+
+--- No more calls of that session will come: its server may take another, its cookies are forgotten.
+---@param session string
+function Model:forget(session)
+  self._places:forget(session)
+  if not self._cookies[session] then return end
+  self._cookies[session], self._cookie_count = nil, self._cookie_count - 1
 end
 
 --- Nothing to release: connections belong to the engine.
@@ -298,6 +314,18 @@ local function header_list(headers)
   return list
 end
 
+-- Calls that wait for a server that is down look like a hang; a line says what they wait for.
+local function teller(name)
+  return function(place, state)
+    if state == "narrowed" then return log.info("%s: fewer calls at once: %d", name, place.gate.max) end
+    local url = place.url:gsub("//[^/@]*@", "//")
+    if state == "up" then return log.warn("%s: %s answers again", name, url) end
+    if place.downs == 1 then
+      log.warn("%s: %s fails again and again; one call at a time tries it, the others wait", name, url)
+    end
+  end
+end
+
 local function tokens_wanted(extra)
   local out = { return_token_ids = true, logprobs = true }
   for key, value in pairs(extra or {}) do out[key] = value end
@@ -308,14 +336,18 @@ end
 ---@param opts table
 ---@return agentbox.OpenAiModel
 function M.new(opts)
-  local places = {}
-  for i, url in ipairs(opts.base_urls) do places[i] = endpoint(url) end
+  local urls = {}
+  for i, url in ipairs(opts.base_urls) do urls[i] = address(url) end
   return setmetatable({
-    name = opts.model, _endpoints = places, _key = opts.api_key, _sampling = opts.sampling,
+    name = opts.model, _places = places.new(urls, {
+      limit = opts.limit, adaptive = opts.adaptive, target_latency_s = opts.target_latency_s,
+      requests_per_minute = opts.requests_per_minute, tokens_per_minute = opts.tokens_per_minute,
+      on_state = teller(opts.model),
+    }), _key = opts.api_key, _sampling = opts.sampling,
     _extra = opts.tokens == "require" and tokens_wanted(opts.extra_body) or opts.extra_body,
     _headers = header_list(opts.extra_headers), _stream = opts.stream, _tokens = opts.tokens,
     _timeout_s = opts.timeout_s, _connect_s = opts.connect_timeout_s, _idle_s = opts.idle_timeout_s,
-    _max_body = opts.max_body_bytes, _limit = opts.limit, _unix = opts.unix_socket, _proxy = opts.proxy,
+    _max_body = opts.max_body_bytes, _unix = opts.unix_socket, _proxy = opts.proxy,
     _ca_file = opts.ca_file, _insecure = opts.insecure, _on_retry = opts.on_retry,
     _retry = {
       max_tries = opts.max_tries, max_s = opts.max_retry_s, base_s = opts.retry_base_s, cap_s = opts.retry_cap_s,

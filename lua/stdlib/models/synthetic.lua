@@ -122,7 +122,7 @@ end
 local function plain_calls(given, request, position)
   local calls, used = json.array {}, nil
   for i = 1, #given do
-    local id, arguments = ("call_%d_%d"):format(position, i), json.encode(given[i].arguments)
+    local id, arguments = "call_" .. position .. "_" .. i, json.encode(given[i].arguments)
     used = used or reply.used_ids(request)
     if used[id] or arguments:byte() ~= OPEN_BRACE then return nil end
     calls[i] = new_call(id, "function", new_fn(given[i].name, arguments))
@@ -141,7 +141,7 @@ local function plain_response(name, request, answer, queued)
     message = new_text("assistant", answer.content)
   end
   local usage = usage_of(answer.usage)
-  local id = ("chatcmpl-%s-%s-%d"):format(name, request.session or "0", position)
+  local id = "chatcmpl-" .. name .. "-" .. (request.session or "0") .. "-" .. position
   local said = put_message("assistant", answer.content or json.null, calls and json.encode(calls))
   local text = put_reply(id, "chat.completion", queued // 1 | 0, name, "[" .. put_choice(0, said, finish) .. "]", usage)
   return finished(name, request, {

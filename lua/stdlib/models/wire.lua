@@ -81,8 +81,7 @@ function M.outgoing(message)
   return clean
 end
 
---- The JSON text of a history as it goes on the wire. It is made anew at every turn: a text kept beside each message
---- would double what a waiting rollout holds.
+--- The JSON text of a history as it goes on the wire.
 ---@param messages agentbox.Message[]
 ---@return string
 function M.messages_text(messages)

@@ -182,7 +182,7 @@ function M.came_of(rec, call, node)
   if rec._out[call + 1] then return end
   local text = rec._calls[call + 1]
   rec._out[call + 1] = true
-  rec._calls[call + 1] = ('%s,"out":%d}'):format(text:sub(1, -2), node)
+  rec._calls[call + 1] = text:sub(1, -2) .. ',"out":' .. node .. "}"
 end
 
 return M

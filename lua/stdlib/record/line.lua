@@ -168,7 +168,7 @@ function M.build(rec, result)
   line.use = json.null
   line.tool_mode = opts.tool_mode
   line.seed = opts.seed
-  line.tools = rec._tools and json.raw(rec._tools)
+  line.tools = rec._tools and sys.trusted(rec._tools)
   line.nodes = nodes_of(rec)
   line.calls = sys.texts(rec._calls, CALLS)
   line.leaf = rec._leaf.main or json.null

@@ -18,6 +18,7 @@ local outgoing = wire.outgoing
 ---@field clean boolean                 # a server gets them as they are
 ---@field done integer                  # how many of them the hasher has had
 ---@field form? string
+---@field list? agentbox.Message[]      # what was compared with it last
 
 -- The path to `leaf`. It mostly goes on from that of the call before.
 local function path_to(rec, leaf)
@@ -43,10 +44,16 @@ local function path_to(rec, leaf)
   return known
 end
 
+--- How far back a list that was looked at before is looked at again.
+local LOOK_BACK = 256
+
 -- Whether these are the messages of the path, as they were recorded and as a server gets them.
 local function is_path(path, messages, count)
   if not path.clean or count ~= path.count then return false end
-  return list.same(messages, path.messages, count) and list.have(messages, "content", path.contents, count)
+  local from = path.list == messages and count > LOOK_BACK and count - LOOK_BACK or 1
+  path.list = messages
+  return list.same(messages, path.messages, from, count)
+    and list.have(messages, "content", path.contents, from, count)
 end
 
 local function messages_text(path)
