@@ -166,7 +166,8 @@ function Ctx:ask()
   local wire = self.tools:wire()
   local request = setmetatable({
     messages = self.messages, tools = wire, tool_choice = wire and "auto" or nil, sampling = self.sampling,
-    session = self.session, timeout_s = self.budget:step_s(), _rec = self.rec, _leaf = self.leaf,
+    session = self.session, timeout_s = self.budget:step_s(), clock = self.budget, _rec = self.rec,
+    _leaf = self.leaf,
   }, Request)
   local began = time.monotonic()
   self.doing = "model"
@@ -199,7 +200,7 @@ end
 ---@return agentbox.ToolResult[]
 function Ctx:run_tools(calls)
   self.doing = "tools"
-  local pass <close> = limits.enter "commands" -- luacheck: ignore
+  local pass <close> = limits.enter("commands", self.budget) -- luacheck: ignore
   local limit = self.budget:step_s()
   local began = time.monotonic()
   self.call_deadline = began + limit

@@ -22,6 +22,7 @@ local LEAST_S = 0.01
 ---@field model_calls integer
 ---@field tokens integer
 ---@field tokens_known boolean       # false once a server did not say
+---@field on_move? fun(deadline: number?)   # the deadline is another one; nil while the clock stands still
 local Budget = {}
 Budget.__index = Budget
 
@@ -57,6 +58,23 @@ end
 function Budget:step_s()
   local left_s, step_s = self:left_s(), self.step_timeout_s
   return left_s < step_s and left_s or step_s
+end
+
+--- The clock stands still until `go`: what is waited for is not the rollout's doing (a queue of the run, a server that is
+--- down). May be nested.
+function Budget:hold()
+  self._holds = (self._holds or 0) + 1
+  if self._holds > 1 then return end
+  self._held_at = monotonic()
+  if self.on_move then self.on_move(nil) end
+end
+
+--- The clock goes on; the deadline is as much later.
+function Budget:go()
+  self._holds = self._holds - 1
+  if self._holds > 0 then return end
+  self.deadline = self.deadline + monotonic() - self._held_at
+  if self.on_move then self.on_move(self.deadline) end
 end
 
 --- Counts a model's reply. A server that reports no usage is charged a token for every four bytes of the answer.

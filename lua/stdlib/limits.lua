@@ -54,15 +54,25 @@ function Held:release()
 end
 Held.__close = Held.release
 
+local held = { __close = function(clock) clock[1]:go() end }
+
+local function pass_of(one, clock)
+  if not clock or one.running < one.max and one.waiting == 0 then return one:enter() end
+  clock:hold()
+  local _ <close> = setmetatable({ clock }, held) -- luacheck: ignore
+  return one:enter()
+end
+
 --- Waits for room under the running fiber's limit: `local pass <close> = limits.enter "commands"`. Who is inside already,
---- or was started by one who is, does not wait again.
+--- or was started by one who is, does not wait again. The clock of a rollout stands still meanwhile.
 ---@async
 ---@param name "creating"|"commands"|"judges"
+---@param clock? agentbox.Budget
 ---@return table pass
-function M.enter(name)
+function M.enter(name, clock)
   local locals, key = fiber.current():locals(), KEYS[name]
   if not locals.limits or locals[key] then return open end
-  local pass = locals.limits[name]:enter()
+  local pass = pass_of(locals.limits[name], clock)
   locals[key] = true
   return setmetatable({ pass = pass, locals = locals, key = key }, Held)
 end

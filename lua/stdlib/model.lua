@@ -81,7 +81,10 @@ local OPTIONS = {
   extra_headers = { "table" }, extra_body = { "map" },
   stream = { "boolean", default = false },
   tokens = { "string", default = "auto", enum = { "auto", "require", "none" } },
-  limit = { "integer", min = 1 },                                -- calls at once; the rest queue
+  limit = { "integer", min = 1 },                                -- calls at once to each server; the rest queue
+  adaptive = { "boolean", default = true },                      -- fewer at once when a server says 429
+  target_latency_s = { "number", min = 0.001 },                  -- and when an answer takes longer than this
+  requests_per_minute = { "number", min = 0.001 }, tokens_per_minute = { "number", min = 1 },
   max_body_bytes = { "integer", default = 256 << 20, min = 1 },
   unix_socket = { "string" }, proxy = { "string|boolean" }, ca_file = { "string" }, insecure = { "boolean" },
 }

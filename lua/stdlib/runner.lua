@@ -355,7 +355,7 @@ function Run:stats()
   local agent = self.models.agent
   return {
     state = self.state, running = self.running, open_groups = #self.open, position = self.source.position,
-    calls = agent.gate.running, waiting_calls = agent.waiting and agent:waiting() or 0,
+    calls = agent.gate.running, waiting_calls = agent:waiting(),
     full_s = self.store.full_since and time.now() - self.store.full_since or nil, version = agent.version, rate = self.tally:rate(), numbers = self.tally:numbers(),
     prompt_tokens = agent.prompt_tokens, completion_tokens = agent.completion_tokens,
   }
@@ -415,6 +415,7 @@ function Run:summary()
   out.peaks = self.limits:peaks()
   out.peaks.rollouts = { peak = self.peak, max = self.opts.concurrency }
   out.peaks.model_calls = { peak = agent.gate.peak }
+  out.places = agent:places()
   out.bad_task = self.first_bad
   return out
 end

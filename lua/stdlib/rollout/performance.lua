@@ -94,6 +94,7 @@ function Performance:advance(turns)
     self.fiber = fiber.spawn(body, self)
     self.fiber:limit(self.limits)
     self.fiber:set_deadline(self.ctx.budget.deadline + GRACE_S)
+    self.ctx.budget.on_move = function(deadline) self.fiber:set_deadline(deadline and deadline + GRACE_S) end
   elseif self.paused then
     self.paused = false
     self.fiber:wake()

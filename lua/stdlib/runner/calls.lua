@@ -30,7 +30,12 @@ function M.new(model, opts)
   return self
 end
 
-local function wait_while_paused(self)
+local going_on = { __close = function(clock) clock[1]:go() end }
+
+local function wait_while_paused(self, clock)
+  if not self.paused then return end
+  if clock then clock:hold() end
+  local _ <close> = clock and setmetatable({ clock }, going_on) -- luacheck: ignore
   while self.paused do
     local place <close> = setmetatable({ fiber.current() }, { __close = function(mine) self._paused[mine] = nil end })
     self._paused[place] = true
@@ -41,7 +46,7 @@ end
 -- Called by a model right before a request leaves, for every try: what is read here is what the call is recorded with.
 local function dispatcher(self, request)
   return function()
-    wait_while_paused(self)
+    wait_while_paused(self, request.clock)
     request.version = self.version
     self._on_call(request.session, self.version)
     return self.served
@@ -105,6 +110,20 @@ function Calls:announce(policy, restart)
   if not restart then return end
   local reason = err.new("cancelled", "superseded by new weights", { superseded = true })
   for call in pairs(self._inflight) do call[1]:cancel(reason) end
+end
+
+--- Calls that wait: for another try, or for a server's turn.
+---@return integer
+function Calls:waiting()
+  local stats = self._model.stats and self._model:stats()
+  return stats and (stats.waiting or 0) + (stats.held or 0) or 0
+end
+
+--- What the model knows of its servers.
+---@return table[]?
+function Calls:places()
+  local stats = self._model.stats and self._model:stats()
+  return stats and stats.places
 end
 
 function Calls:describe() return self._model:describe() end
