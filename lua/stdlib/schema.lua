@@ -66,6 +66,7 @@ end
 local checks = {
   any = function(v) return v end,
   string = function(v) if type(v) == "string" then return v end end,
+  text = function(v) if type(v) == "string" and not v:find("\0", 1, true) then return v end end,
   boolean = function(v) if type(v) == "boolean" then return v end end,
   ["function"] = function(v) if type(v) == "function" then return v end end,
   list = function(v) if M.is_list(v) then return v end end,
@@ -83,7 +84,8 @@ local checks = {
 }
 
 local phrases = {
-  any = "anything", string = "text", boolean = "true or false", ["function"] = "a function", list = "a list",
+  any = "anything", string = "text", text = "text without a zero byte",
+  boolean = "true or false", ["function"] = "a function", list = "a list",
   map = "a map", record = "a map", table = "a table", number = "a number", integer = "a whole number",
 }
 

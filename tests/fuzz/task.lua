@@ -6,6 +6,7 @@
 --- Whatever the bytes are: a task or an error of code `task` that names a file, never a raise. A task has no path that leads
 --- out of it, and saved and loaded again it is the same.
 local err = require "agentbox.err"
+local specs = require "agentbox.backends._spec"
 
 local ROOT = "/t"
 
@@ -142,6 +143,12 @@ local function check_task(found)
   assert(found.hash:find "^sha256:%x+$" and #found.hash == 71, found.hash)
   assert(found.task_id ~= "" and utf8.len(found.task_id) and not found.task_id:find "%c")
   for _, tree in ipairs { "files", "hidden", "solution" } do check_paths(found[tree]) end
+  -- A sandbox takes what it says.
+  local limits = {}
+  for name, value in pairs(found.limits or {}) do limits[name] = name ~= "network_disabled" and value or nil end
+  assert(specs.check { image = found.image, limits = limits, env = found.env })
+  for _, command in ipairs(found.setup_commands) do assert(not command:find "\0") end
+  assert(not (found.verifier.command or ""):find "\0")
   nodes = {}
   assert(task.save(found, "/saved"))
   local again, problem = task.load "/saved"

@@ -120,6 +120,16 @@ function M.test_bad_input_starts_nothing()
     { { verifier = "no_such" }, "unknown verifier" },
     { { custom_tools = { "/nowhere.lua" } }, "no such tool file" },
     { { sandbox = { workspace = "relative" } }, "must be an absolute path" },
+    { { sandbox = { workspace = "/dev/shm/w" } }, "must not be in /proc or /dev" },
+    { { sandbox = { network = "bogus" } }, "sandbox.network: must be one of none, full" },
+    { { sandbox = { network = { allow = "x" } } }, "sandbox.network: must be text" },
+    { { sandbox = { limits = { memory_mb = 1e300 } } }, "sandbox.limits.memory_mb: must be at most" },
+    { { sandbox = { limits = { cpu_count = 1e9 } } }, "sandbox.limits.cpu_count: must be at most" },
+    { { sandbox = { limits = { nofile = 3 } } }, "sandbox.limits.nofile: must be at least" },
+    { { sandbox = { limits = { memory = 3 } } }, "sandbox.limits.memory: unknown key" },
+    { { sandbox = { env = { ["A=B"] = "x" } } }, 'sandbox.env: "A=B" cannot be the name of a variable' },
+    { { sandbox = { env = { A = "x\0y" } } }, "sandbox.env.A: holds a zero byte" },
+    { { sandbox = { image = "host\0" } }, "sandbox.image: must be text without a zero byte" },
   }
   for _, case in ipairs(cases) do
     local opts = { task = task(), model = model.scripted { "x" } }

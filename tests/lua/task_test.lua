@@ -120,6 +120,31 @@ function M.test_wrong_fields_are_named()
   lu.assertStrContains(refused(MINIMAL .. ',"files":{"a":"1","a/b":"2"}}'), '"a" is a file and the folder of "a/b"')
 end
 
+-- What the kernel would refuse, once a rollout has begun, is wrong in the task.
+function M.test_what_could_not_run_is_refused()
+  local cases = {
+    { '"setup_commands":["true","a\\u0000b"]', "setup_commands[1]: must be text without a zero byte" },
+    { '"verifier":{"command":"a\\u0000b"}', "verifier.command: must be text without a zero byte" },
+    { '"verifier":{"type":"pytest","path":"a\\u0000b"}', "verifier.path: must be text without a zero byte" },
+    { '"verifier":{"command":"true","timeout_s":1e300}', "verifier.timeout_s: must be at most" },
+    { '"image":"a\\u0000b"', "image: must be text without a zero byte" },
+    { '"artifacts":["a\\u0000b"]', "artifacts[0]: must be text without a zero byte" },
+    { '"env":{"A=B":"x"}', 'env: "A=B" cannot be the name of a variable' },
+    { '"env":{"":"x"}', 'env: "" cannot be the name of a variable' },
+    { '"env":{"A":"a\\u0000b"}', "env.A: holds a zero byte" },
+    { '"limits":{"memory_mb":0}', "limits.memory_mb: must be at least 1, is 0" },
+    { '"limits":{"memory_mb":1e300}', "limits.memory_mb: must be at most" },
+    { '"limits":{"cpu_count":1e300}', "limits.cpu_count: must be at most" },
+    { '"limits":{"pids_limit":1}', "limits.pids_limit: must be at least 2" },
+    { '"limits":{"nofile":3}', "limits.nofile: must be at least 16" },
+    { ('"system_prompt_extra":"%s"'):format(("x"):rep(5 << 20)), "system_prompt_extra: is longer than" },
+  }
+  for _, case in ipairs(cases) do
+    local start = case[1]:find '^"verifier"' and '{"task_id":"t","description":"d"' or MINIMAL
+    lu.assertStrContains(refused(start .. "," .. case[1] .. "}"), case[2])
+  end
+end
+
 function M.test_broken_files_are_named()
   refused "{"
   refused "[1]"

@@ -9,6 +9,7 @@ local json = require "agentbox.json"
 local prompt = require "agentbox.prompt"
 local rand = require "agentbox.sys.rand"
 local schema = require "agentbox.schema"
+local specs = require "agentbox.backends._spec"
 local task = require "agentbox.task"
 local tool = require "agentbox.tool"
 local verify = require "agentbox.verify"
@@ -128,9 +129,8 @@ local function sandbox_spec(opts, the_task, run_id)
   limits.network_disabled = nil
   spec.limits = limits
   local workdir = given.working_dir or spec.workspace
-  if spec.workspace:sub(1, 1) ~= "/" or spec.workspace == "/" then
-    return bad("sandbox.workspace: must be an absolute path below /: " .. spec.workspace)
-  end
+  local fine, wrong = specs.check(spec)
+  if not fine then return bad("sandbox." .. wrong) end
   if workdir:sub(1, 1) ~= "/" then return bad("sandbox.working_dir: must be an absolute path: " .. workdir) end
   return spec, nil, workdir
 end

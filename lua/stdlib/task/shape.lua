@@ -4,6 +4,7 @@ local hash = require "agentbox.hash"
 local jail = require "agentbox.jail"
 local json = require "agentbox.json"
 local schema = require "agentbox.schema"
+local specs = require "agentbox.backends._spec"
 
 local M = {}
 
@@ -17,27 +18,24 @@ local file_entry = { "string|record", fields = {
 
 --- The verifier of a task.
 M.VERIFIER = {
-  type = { "string", default = "command" },
-  command = { "string" },
-  path = { "string" },
-  name = { "string" },
+  type = { "text", default = "command" },
+  command = { "text" },
+  path = { "text" },
+  name = { "text" },
   success_exit_code = { "integer", default = 0 },
-  timeout_s = { "number", default = 60, min = 0 },
+  timeout_s = { "number", default = 60, min = 0, max = 1e6 },
   reward_success = { "number", default = 1.0 },
   reward_failure = { "number", default = 0.0 },
   parse_stdout = { "boolean", default = false }, -- AgentBox declares it and never reads it; nor do we
   sandbox = { "string", enum = { "fresh", "agent" }, default = "fresh" },
-  protect = { "list", of = { "string" } },
-  expect = { "list", of = { "string" } },
+  protect = { "list", of = { "text" } },
+  expect = { "list", of = { "text" } },
   score = { "string", enum = { "all", "fraction" }, default = "all" },
   params = { "map" },
 }
 
-local limit = { "number", min = 0 }
-local LIMITS = {
-  cpu_count = limit, memory_mb = limit, pids_limit = limit, disk_mb = limit, inodes = limit, nofile = limit,
-  memswap_mb = limit, network_disabled = { "boolean" },
-}
+local LIMITS = specs.limits "number"
+LIMITS.network_disabled = { "boolean" }
 
 M.TASK = {
   task_id = { "string", required = true },
@@ -46,19 +44,19 @@ M.TASK = {
   files = { "map", of = file_entry },
   hidden = { "map", of = file_entry },
   solution = { "map", of = file_entry },
-  setup_commands = { "list", of = { "string" } },
+  setup_commands = { "list", of = { "text" } },
   verifier = { "record", required = true, fields = M.VERIFIER },
   metadata = { "map" },
   system_prompt_extra = { "string" },
   allowed_tools = { "list", of = { "string" } },
   max_steps = { "integer", min = 0 },
-  image = { "string" },
+  image = { "text" },
   limits = { "record", fields = LIMITS },
   env = { "map", of = { "string" } },
   network = { "string|map" },
   params = { "any" },
   data = { "any" },
-  artifacts = { "list", of = { "string" } },
+  artifacts = { "list", of = { "text" } },
 }
 
 -- ---------------------------------------------------------------- ids
@@ -209,6 +207,17 @@ local function content_hash(task)
   return "sha256:" .. hash.sha256(json.encode(plain, { sorted = true }))
 end
 
+--- What the model is told at the start of every request.
+local MAX_PROMPT_BYTES = 4 << 20
+
+local function check_prompt(task)
+  for _, name in ipairs { "description", "system_prompt_extra" } do
+    if task[name] and #task[name] > MAX_PROMPT_BYTES then
+      return ("%s: is longer than %d bytes"):format(name, MAX_PROMPT_BYTES)
+    end
+  end
+end
+
 local function check_verifier(verifier)
   if verifier.type == "command" and (verifier.command or ""):match("^%s*$") then
     return 'verifier.command: is missing (verifier.type is "command")'
@@ -227,7 +236,8 @@ function M.build(raw, opts)
   if not task then return nil, problem end
   local id_problem = M.id_problem(task.task_id)
   if id_problem then return bad("task_id: " .. id_problem) end
-  local wrong = check_verifier(task.verifier)
+  local wrong = check_verifier(task.verifier) or check_prompt(task)
+  wrong = wrong or task.env and specs.env_problem(task.env)
   if wrong then return bad(wrong) end
   local folder = opts.folder or {}
   local read_from = opts.read_from or function() return nil, "`from` needs a task read from a folder" end
