@@ -2,7 +2,7 @@
 ---
 --- `find`, `match`, `gmatch` and `gsub` are those of `string` with the same meaning, which inside the engine
 --- are budgeted too: a pattern that would run for minutes raises an error value, code
---- `limit`. One call may take 20 million steps and 32 more for each byte of its subject; a `gmatch` may
+--- `limit`, and while it runs other fibers have their turns. One call may take 20 million steps and 32 more for each byte of its subject; a `gmatch` may
 --- take them over all its matches. `re.limited(steps)` gives the four functions with another budget.
 local sys = require "agentbox.sys.re"
 

@@ -239,6 +239,15 @@ struct ab_pattern *ab_pattern_compile(void *mem, const char *text, size_t len)
     return p;
 }
 
+struct ab_pattern *ab_pattern_move(void *mem, const struct ab_pattern *p, size_t len)
+{
+    struct ab_pattern *moved = mem;
+    memcpy(mem, p, ab_pattern_size(len));
+    size_t offset = (size_t)((const char *)p->choices - (const char *)p);
+    moved->choices = (struct choice *)(void *)((char *)mem + offset);
+    return moved;
+}
+
 /* ---- matching ---- */
 
 struct run {
@@ -476,17 +485,42 @@ static bool go_back(struct run *r)
     return false;
 }
 
+static int pause(const struct run *r)
+{
+    struct ab_match *m = r->m;
+    if (m->budget < 0)
+        return ab_err_set(r->err, AB_ELIMIT, "pattern too costly");
+    m->paused = true;
+    m->pos = r->pos;
+    m->item = r->item;
+    m->choices = r->top;
+    return AB_PATTERN_PAUSED;
+}
+
+static void begin(struct run *r, size_t start)
+{
+    struct ab_match *m = r->m;
+    if (m->paused) {
+        r->pos = m->pos;
+        r->item = m->item;
+        r->top = m->choices;
+        m->paused = false;
+    } else {
+        r->pos = start;
+        m->level = 0;
+    }
+}
+
 int ab_pattern_match(const struct ab_pattern *p, struct ab_match *m, size_t start,
                      size_t *end, struct ab_err *err)
 {
-    struct run r = {
-        .items = p->items, .choices = p->choices, .m = m, .err = err, .pos = start};
-    m->level = 0;
+    struct run r = {.items = p->items, .choices = p->choices, .m = m, .err = err};
+    begin(&r, start);
     for (;;) {
         const struct item *it = &r.items[r.item];
         int rc = 1;
-        if (--m->budget < 0)
-            return ab_err_set(err, AB_ELIMIT, "pattern too costly");
+        if (--m->budget < m->pause_at)
+            return pause(&r);
         if (it->op <= OP_SET)
             rc = step_single(&r, it);
         else if (it->op == OP_MATCH)

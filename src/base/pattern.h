@@ -29,10 +29,18 @@ struct ab_capture {
 struct ab_match {
     const char *subject; /* borrowed */
     size_t len;
-    int64_t budget; /* steps left; goes on over several matches */
-    int level;      /* captures of the last match */
+    int64_t budget;   /* steps left; goes on over several matches */
+    int64_t pause_at; /* pauses when fewer are left; 0: never */
+    bool paused;      /* the next call goes on where the last one stopped: */
+    size_t pos;
+    uint32_t item, choices;
+    int level; /* captures of the last match */
     struct ab_capture captures[AB_PATTERN_MAX_CAPTURES];
 };
+
+/* What a match that pauses returns. Lower pause_at and call again with the same
+ * arguments. */
+enum { AB_PATTERN_PAUSED = 2 };
 
 /* Bytes that a pattern of this length may need. */
 size_t ab_pattern_size(size_t len);
@@ -41,6 +49,10 @@ size_t ab_pattern_size(size_t len);
  * leading
  * `^` is for the caller to look at and leave out. */
 struct ab_pattern *ab_pattern_compile(void *mem, const char *text, size_t len);
+
+/* Moves a compiled pattern to other memory of the same size, with the state of a match
+ * that is paused. */
+struct ab_pattern *ab_pattern_move(void *mem, const struct ab_pattern *p, size_t len);
 
 /* Matches at exactly `start`. -1: AB_EBADARG for a malformed pattern, AB_ELIMIT when the
  * budget is used up. */

@@ -6,11 +6,15 @@
 
 #include "base/pattern.h"
 #include "lua/conv.h"
+#include "lua/slice.h"
 
 int luaopen_agentbox_sys_re(lua_State *L);
 
 /* One pass over the subject is not what the budget is for. */
 #define STEPS_PER_BYTE 32
+
+/* After so many a match asks whether others are to have a turn: some ten milliseconds. */
+#define STEPS_PER_SLICE 400000
 
 /* Patterns of up to some fifty bytes are compiled on the C stack. */
 #define LOCAL_BYTES 4096
@@ -27,13 +31,19 @@ struct local {
     alignas(max_align_t) char bytes[LOCAL_BYTES];
 };
 
-static int64_t budget_for(lua_State *L, size_t len)
+static void next_slice(struct call *c)
 {
-    return lua_tointeger(L, lua_upvalueindex(1)) + STEPS_PER_BYTE * (int64_t)len;
+    c->m.pause_at = c->m.budget > STEPS_PER_SLICE ? c->m.budget - STEPS_PER_SLICE : 0;
 }
 
-static void set_pattern(struct call *c, const char *pattern, size_t len, bool may_anchor)
+/* The subject is set. */
+static void set_pattern(lua_State *L, struct call *c, const char *pattern, size_t len,
+                        bool may_anchor)
 {
+    c->m.budget =
+        lua_tointeger(L, lua_upvalueindex(1)) + STEPS_PER_BYTE * (int64_t)c->m.len;
+    c->m.paused = false;
+    next_slice(c);
     c->anchored = may_anchor && len > 0 && *pattern == '^';
     c->pattern = pattern + c->anchored;
     c->pattern_len = len - c->anchored;
@@ -56,6 +66,30 @@ static int fail(lua_State *L, const struct call *c, const struct ab_err *err)
                (int)(c->pattern_len < 60 ? c->pattern_len : 60), c->pattern, c->m.len);
     abl_push_errvalue(L, &full, NULL);
     return lua_error(L);
+}
+
+/* 1, 0 as in base/pattern.h, or AB_PATTERN_PAUSED when the caller is to leave. */
+static int run(lua_State *L, struct call *c, size_t *s, size_t *e)
+{
+    for (;;) {
+        struct ab_err err;
+        int rc = c->anchored ? ab_pattern_match(c->compiled, &c->m, *s, e, &err)
+                             : ab_pattern_search(c->compiled, &c->m, s, e, &err);
+        if (rc < 0)
+            fail(L, c, &err);
+        if (rc != AB_PATTERN_PAUSED)
+            return rc;
+        next_slice(c);
+        if (abl_slice_due(L))
+            return rc;
+    }
+}
+
+/* The part of a call that goes on after a slice, in memory that outlives the C stack. */
+static void keep(struct call *to, const struct call *from, void *memory)
+{
+    *to = *from;
+    to->compiled = ab_pattern_move(memory, from->compiled, from->pattern_len);
 }
 
 /* Where a search that begins at the 1-based, perhaps negative position starts, from 0;
@@ -139,11 +173,53 @@ static int push_plain(lua_State *L, const char *s, size_t len, const char *p, si
     return 2;
 }
 
+struct found {
+    struct call c;
+    size_t at;
+    alignas(void *) char memory[]; /* of the pattern; a userdata is aligned no better */
+};
+
+static int find_more(lua_State *L, int status, lua_KContext positions);
+
+/* Leaves; the state is on top of the stack then. */
+static int find_later(lua_State *L, const struct call *c, size_t at, bool positions)
+{
+    struct found *f =
+        lua_newuserdatauv(L, sizeof *f + ab_pattern_size(c->pattern_len), 0);
+    keep(&f->c, c, f->memory);
+    f->at = at;
+    return abl_slice_leave(L, positions, find_more);
+}
+
+static int push_found(lua_State *L, const struct call *c, int rc, size_t s, size_t e,
+                      bool positions)
+{
+    if (rc == 0) {
+        lua_pushnil(L);
+        return 1;
+    }
+    if (!positions)
+        return push_captures(L, &c->m, true, s, e);
+    lua_pushinteger(L, (lua_Integer)s + 1);
+    lua_pushinteger(L, (lua_Integer)e);
+    return push_captures(L, &c->m, false, s, e) + 2;
+}
+
+static int find_more(lua_State *L, int status, lua_KContext positions)
+{
+    struct found *f = lua_touserdata(L, -1);
+    size_t e;
+    (void)status;
+    int rc = run(L, &f->c, &f->at, &e);
+    if (rc == AB_PATTERN_PAUSED)
+        return abl_slice_leave(L, positions, find_more);
+    return push_found(L, &f->c, rc, f->at, e, positions);
+}
+
 static int find(lua_State *L, bool positions)
 {
     struct call c;
     struct local local;
-    struct ab_err err;
     size_t plen, s, e;
     c.m.subject = luaL_checklstring(L, 1, &c.m.len);
     const char *p = luaL_checklstring(L, 2, &plen);
@@ -154,22 +230,12 @@ static int find(lua_State *L, bool positions)
     }
     if (positions && (lua_toboolean(L, 4) || !has_specials(p, plen)))
         return push_plain(L, c.m.subject, c.m.len, p, plen, s);
-    c.m.budget = budget_for(L, c.m.len);
-    set_pattern(&c, p, plen, true);
+    set_pattern(L, &c, p, plen, true);
     compile(L, &c, &local);
-    int rc = c.anchored ? ab_pattern_match(c.compiled, &c.m, s, &e, &err)
-                        : ab_pattern_search(c.compiled, &c.m, &s, &e, &err);
-    if (rc < 0)
-        return fail(L, &c, &err);
-    if (rc == 0) {
-        lua_pushnil(L);
-        return 1;
-    }
-    if (!positions)
-        return push_captures(L, &c.m, true, s, e);
-    lua_pushinteger(L, (lua_Integer)s + 1);
-    lua_pushinteger(L, (lua_Integer)e);
-    return push_captures(L, &c.m, false, s, e) + 2;
+    int rc = run(L, &c, &s, &e);
+    if (rc == AB_PATTERN_PAUSED)
+        return find_later(L, &c, s, positions);
+    return push_found(L, &c, rc, s, e, positions);
 }
 
 static int l_find(lua_State *L)
@@ -188,19 +254,21 @@ struct gmatch {
     struct call c;
     size_t at;   /* where the next search begins; beyond the subject when it is over */
     size_t last; /* where the last match ended, or SIZE_MAX */
-    alignas(void *) char memory[]; /* of the pattern; a userdata is aligned no better */
+    alignas(void *) char memory[];
 };
+
+static int gmatch_more(lua_State *L, int status, lua_KContext ctx);
 
 /* upvalues: the state; subject and pattern, kept alive */
 static int l_gmatch_next(lua_State *L)
 {
     struct gmatch *g = lua_touserdata(L, lua_upvalueindex(1));
-    struct ab_err err;
     size_t s = g->at, e;
     for (; s <= g->c.m.len; s++) {
-        int rc = ab_pattern_search(g->c.compiled, &g->c.m, &s, &e, &err);
-        if (rc < 0)
-            return fail(L, &g->c, &err);
+        int rc = run(L, &g->c, &s, &e);
+        g->at = s;
+        if (rc == AB_PATTERN_PAUSED)
+            return abl_slice_leave(L, 0, gmatch_more);
         if (rc == 0)
             break;
         if (e == g->last)
@@ -210,6 +278,13 @@ static int l_gmatch_next(lua_State *L)
     }
     g->at = g->c.m.len + 1;
     return 0;
+}
+
+static int gmatch_more(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)status;
+    (void)ctx;
+    return l_gmatch_next(L);
 }
 
 static int l_gmatch(lua_State *L)
@@ -224,8 +299,7 @@ static int l_gmatch(lua_State *L)
     g->last = SIZE_MAX;
     g->c.m.subject = s;
     g->c.m.len = len;
-    g->c.m.budget = budget_for(L, len);
-    set_pattern(&g->c, p, plen, false);
+    set_pattern(L, &g->c, p, plen, false);
     g->c.compiled = ab_pattern_compile(g->memory, p, plen);
     lua_insert(L, 1); /* the state, subject, pattern */
     lua_pushcclosure(L, l_gmatch_next, 3);
@@ -239,6 +313,12 @@ struct sub {
     int type;         /* of the replacement at 3 */
     const char *text; /* when it is a string */
     size_t text_len;
+    size_t at;          /* up to here the result is complete */
+    size_t last;        /* where the last match ended, or SIZE_MAX */
+    size_t search;      /* where the search that is paused has come to */
+    lua_Integer n, max; /* replacements */
+    bool changed;
+    alignas(void *) char memory[]; /* of the pattern, after a slice */
 };
 
 static void add_text(lua_State *L, struct sub *sub, luaL_Buffer *b, size_t s, size_t e)
@@ -294,44 +374,79 @@ static bool add_replacement(lua_State *L, struct sub *sub, luaL_Buffer *b, size_
     return true;
 }
 
-/* Replaces up to max matches; returns how many. *changed tells whether the text differs.
- */
-static lua_Integer replace_all(lua_State *L, struct sub *sub, luaL_Buffer *b,
-                               lua_Integer max, bool *changed)
+/* False when it is to leave in the middle. */
+static bool replace_all(lua_State *L, struct sub *sub, luaL_Buffer *b)
 {
     struct ab_match *m = &sub->c.m;
-    struct ab_err err;
-    size_t at = 0, last = SIZE_MAX;
-    lua_Integer n = 0;
-    while (n < max) {
-        size_t s = at, e;
-        int rc = sub->c.anchored ? ab_pattern_match(sub->c.compiled, m, s, &e, &err)
-                                 : ab_pattern_search(sub->c.compiled, m, &s, &e, &err);
-        if (rc < 0)
-            fail(L, &sub->c, &err);
+    while (sub->n < sub->max) {
+        size_t s = m->paused ? sub->search : sub->at, e;
+        int rc = run(L, &sub->c, &s, &e);
+        sub->search = s;
+        if (rc == AB_PATTERN_PAUSED)
+            return false;
         if (rc == 0)
             break;
-        luaL_addlstring(b, m->subject + at, s - at);
-        at = s;
-        if (e != last) {
-            n++;
-            *changed |= add_replacement(L, sub, b, s, e);
-            at = last = e;
+        luaL_addlstring(b, m->subject + sub->at, s - sub->at);
+        sub->at = s;
+        if (e != sub->last) {
+            sub->n++;
+            sub->changed |= add_replacement(L, sub, b, s, e);
+            sub->at = sub->last = e;
         } else if (s < m->len) {
-            luaL_addchar(b, m->subject[at++]);
+            luaL_addchar(b, m->subject[sub->at++]);
         } else {
             break;
         }
         if (sub->c.anchored)
             break;
     }
-    luaL_addlstring(b, m->subject + at, m->len - at);
-    return n;
+    luaL_addlstring(b, m->subject + sub->at, m->len - sub->at);
+    return true;
+}
+
+static int gsub_more(lua_State *L, int status, lua_KContext ctx);
+
+/* Leaves; the result so far is on top of the stack, and below it the state, if `sub` is
+ * that. */
+static int gsub_later(lua_State *L, struct sub *sub, bool kept)
+{
+    if (!kept) {
+        struct sub *state =
+            lua_newuserdatauv(L, sizeof *state + ab_pattern_size(sub->c.pattern_len), 0);
+        *state = *sub;
+        keep(&state->c, &sub->c, state->memory);
+        lua_insert(L, -2);
+    }
+    return abl_slice_leave(L, 0, gsub_more);
+}
+
+static int push_replaced(lua_State *L, const struct sub *sub)
+{
+    if (!sub->changed)
+        lua_pushvalue(L, 1);
+    lua_pushinteger(L, sub->n);
+    return 2;
+}
+
+static int gsub_more(lua_State *L, int status, lua_KContext ctx)
+{
+    struct sub *sub = lua_touserdata(L, -2);
+    luaL_Buffer b;
+    (void)status;
+    (void)ctx;
+    int partial = lua_gettop(L);
+    luaL_buffinit(L, &b);
+    lua_pushvalue(L, partial);
+    luaL_addvalue(&b);
+    bool done = replace_all(L, sub, &b);
+    luaL_pushresult(&b);
+    lua_remove(L, partial);
+    return done ? push_replaced(L, sub) : gsub_later(L, sub, true);
 }
 
 static int l_gsub(lua_State *L)
 {
-    struct sub sub;
+    struct sub sub = {.last = SIZE_MAX};
     struct local local;
     size_t plen;
     sub.c.m.subject = luaL_checklstring(L, 1, &sub.c.m.len);
@@ -340,22 +455,17 @@ static int l_gsub(lua_State *L)
     if (sub.type != LUA_TNUMBER && sub.type != LUA_TSTRING && sub.type != LUA_TTABLE &&
         sub.type != LUA_TFUNCTION)
         return luaL_typeerror(L, 3, "string/function/table");
-    lua_Integer max = luaL_optinteger(L, 4, (lua_Integer)sub.c.m.len + 1);
+    sub.max = luaL_optinteger(L, 4, (lua_Integer)sub.c.m.len + 1);
     lua_settop(L, 3);
     if (sub.type == LUA_TNUMBER || sub.type == LUA_TSTRING)
         sub.text = lua_tolstring(L, 3, &sub.text_len);
-    sub.c.m.budget = budget_for(L, sub.c.m.len);
-    set_pattern(&sub.c, p, plen, true);
+    set_pattern(L, &sub.c, p, plen, true);
     compile(L, &sub.c, &local);
     luaL_Buffer b;
-    bool changed = false;
     luaL_buffinit(L, &b);
-    lua_Integer n = replace_all(L, &sub, &b, max, &changed);
+    bool done = replace_all(L, &sub, &b);
     luaL_pushresult(&b);
-    if (!changed)
-        lua_pushvalue(L, 1);
-    lua_pushinteger(L, n);
-    return 2;
+    return done ? push_replaced(L, &sub) : gsub_later(L, &sub, false);
 }
 
 /* ---- registration ---- */

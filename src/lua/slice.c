@@ -30,35 +30,61 @@ static void give_up(struct ab_sched *s)
     ab_fiber_cancel(s->running, &err);
 }
 
-static void on_count(lua_State *L, lua_Debug *ar)
+enum verdict { GO_ON, SPARE, LEAVE };
+
+/* What becomes of the code at ar, which has been interrupted. Raises a cancel. */
+static enum verdict judge(lua_State *L, lua_Debug *ar)
 {
     struct ab_sched *s = ab_sched_of(L);
     struct ab_fiber *f = s->running;
-    lua_sethook(L, NULL, 0, 0);
-    if (!f)
-        return;
     if (s->wd)
         ab_watchdog_alive(s->wd);
     uint64_t ms = ab_sched_elapsed_ns(s) / 1000000;
-    bool due = ms >= SLICE_MS || f->pending || f->hard;
-    if (!due) {
-        ab_slice_begin(L);
-        return;
-    }
-    if (ms < LIBRARY_MS && in_library(L, ar)) {
-        lua_sethook(L, on_count, LUA_MASKCOUNT, LIBRARY_COUNT);
-        return;
-    }
+    if (ms < SLICE_MS && !f->pending && !f->hard)
+        return GO_ON;
+    if (ms < LIBRARY_MS && in_library(L, ar))
+        return SPARE;
     ab_sched_charge_cpu(s);
     bool can_yield = lua_isyieldable(L) && s->blocked == 0;
     if (!can_yield && ms >= AB_BLOCK_LIMIT_MS)
         give_up(s);
     if (f->pending || f->hard)
         abl_raise_cancel(L, f);
-    if (can_yield) {
+    return can_yield ? LEAVE : GO_ON;
+}
+
+static void on_count(lua_State *L, lua_Debug *ar)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    lua_sethook(L, NULL, 0, 0);
+    if (!s->running)
+        return;
+    switch (judge(L, ar)) {
+    case GO_ON:
+        ab_slice_begin(L);
+        break;
+    case SPARE:
+        lua_sethook(L, on_count, LUA_MASKCOUNT, LIBRARY_COUNT);
+        break;
+    case LEAVE:
         s->slicing = true;
         lua_yield(L, 0);
     }
+}
+
+bool abl_slice_due(lua_State *L)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    lua_Debug caller;
+    if (!s || !s->running || !lua_getstack(L, 1, &caller))
+        return false;
+    return judge(L, &caller) == LEAVE;
+}
+
+int abl_slice_leave(lua_State *L, lua_KContext ctx, lua_KFunction k)
+{
+    ab_sched_of(L)->slicing = true;
+    return lua_yieldk(L, 0, ctx, k);
 }
 
 /* ThreadSanitizer delivers signals in calls of libc only, so under it instructions are

@@ -29,6 +29,11 @@ void abl_protect_install(lua_State *L);
  * thread. */
 void ab_slice_arm(lua_State *co);
 
+/* For a C function that computes for long, at intervals: true when it is to leave with
+ * abl_slice_leave, which goes on in k with the stack as it is now. Raises a cancel. */
+bool abl_slice_due(lua_State *L);
+int abl_slice_leave(lua_State *L, lua_KContext ctx, lua_KFunction k);
+
 /* To be called before co is resumed. */
 void ab_slice_begin(lua_State *co);
 

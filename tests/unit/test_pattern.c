@@ -12,15 +12,30 @@
 
 static struct ab_err err;
 
-/* "start-end" and the captures, or "none", or the message. */
-static const char *search(const char *subject, const char *pattern, int64_t budget)
+/* "start-end" and the captures, or "none", or the message. Pauses every so many steps,
+ * and is moved to other memory then; counts in *pauses. */
+static const char *search_slices(const char *subject, const char *pattern, int64_t budget,
+                                 int64_t slice, int *pauses)
 {
     static char out[256];
-    struct ab_match m = {.subject = subject, .len = strlen(subject), .budget = budget};
-    void *mem = malloc(ab_pattern_size(strlen(pattern)));
-    struct ab_pattern *p = ab_pattern_compile(mem, pattern, strlen(pattern));
+    struct ab_match m = {.subject = subject,
+                         .len = strlen(subject),
+                         .budget = budget,
+                         .pause_at = slice ? budget - slice : 0};
+    size_t plen = strlen(pattern);
+    void *mem = malloc(ab_pattern_size(plen));
+    struct ab_pattern *p = ab_pattern_compile(mem, pattern, plen);
     size_t start = 0, end;
-    int rc = ab_pattern_search(p, &m, &start, &end, &err);
+    int rc;
+    while ((rc = ab_pattern_search(p, &m, &start, &end, &err)) == AB_PATTERN_PAUSED) {
+        void *other = malloc(ab_pattern_size(plen));
+        p = ab_pattern_move(other, p, plen);
+        memset(mem, 0xff, ab_pattern_size(plen));
+        free(mem);
+        mem = other;
+        m.pause_at = m.budget > slice ? m.budget - slice : 0;
+        ++*pauses;
+    }
     free(mem);
     if (rc <= 0)
         return rc == 0 ? "none" : err.msg;
@@ -30,6 +45,11 @@ static const char *search(const char *subject, const char *pattern, int64_t budg
         n += snprintf(out + n, sizeof out - (size_t)n, " %zu:%td", c->start, c->len);
     }
     return out;
+}
+
+static const char *search(const char *subject, const char *pattern, int64_t budget)
+{
+    return search_slices(subject, pattern, budget, 0, NULL);
 }
 
 static void test_matches(void **state)
@@ -59,9 +79,30 @@ static void test_matches(void **state)
         {"a", "%ba", "malformed pattern (missing arguments to '%b')"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int pauses = 0;
         assert_string_equal(search(cases[i].subject, cases[i].pattern, 1000),
                             cases[i].result);
+        assert_string_equal(
+            search_slices(cases[i].subject, cases[i].pattern, 1000, 1, &pauses),
+            cases[i].result);
+    }
+}
+
+static void test_a_costly_one_pauses(void **state)
+{
+    char subject[2001];
+    int pauses = 0;
+    (void)state;
+    memset(subject, 'x', 2000);
+    subject[2000] = '\0';
+    search_slices(subject, ".-.-.-y", 1000000, 1000, &pauses);
+    assert_int_equal(err.code, AB_ELIMIT);
+    assert_int_equal(pauses, 999);
+    pauses = 0;
+    assert_string_equal(search_slices(subject, "(.-)(.-)x$", 100000000, 500, &pauses),
+                        "0-2000 0:0 0:1999");
+    assert_true(pauses > 5);
 }
 
 static void test_budget(void **state)
@@ -94,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_a_costly_one_pauses),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_captures_are_bounded),
     };
