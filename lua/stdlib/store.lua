@@ -11,9 +11,9 @@
 ---     DIR/<task>_<run8>.json               the same rollout in AgentBox's JSON
 ---
 --- Order of one append: blobs, AgentBox JSON, planes, sync, line, sync. A line that is there is whole and has its blobs.
-local agentbox = require "agentbox.formats.agentbox"
 local async = require "agentbox.async"
 local blobs = require "agentbox.store.blobs"
+local documents = require "agentbox.store.documents"
 local err = require "agentbox.err"
 local events = require "agentbox.store.events"
 local frame = require "agentbox.store.frame"
@@ -26,6 +26,7 @@ local name = require "agentbox.store.name"
 local os_ = require "agentbox.sys.os"
 local plain = require "agentbox.record.plain"
 local planes = require "agentbox.store.planes"
+local read = require "agentbox.store.read"
 local recover = require "agentbox.store.recover"
 local rows = require "agentbox.store.rows"
 local secret = require "agentbox.secret"
@@ -91,8 +92,7 @@ local function open_segments(self)
   }
 end
 
-local function check_expected(self, resume)
-  local there = fs.stat(self.run_dir .. "/run.json") ~= nil
+local function check_expected(self, resume, there)
   if resume == true and not there then
     return nil, err.new("notfound", ("no run %s in %s to resume"):format(self.run_id, self.dir))
   end
@@ -103,7 +103,8 @@ local function check_expected(self, resume)
 end
 
 local function open_parts(self, opts)
-  local ok, problem = check_expected(self, opts.resume)
+  local going_on = fs.stat(self.run_dir .. "/run.json") ~= nil
+  local ok, problem = check_expected(self, opts.resume, going_on)
   if ok then ok, problem = fs.mkdir(self.run_dir, true) end
   if ok then self._lock, problem = fs.lock(self.run_dir .. "/lock") end
   if not self._lock then return nil, problem end
@@ -115,6 +116,11 @@ local function open_parts(self, opts)
   if self._groups then self._events, problem = events.open(self.run_dir) end
   if not self._events then return nil, problem end
   self._rows = rows.open(self.run_dir, true)
+  if self._json and going_on then
+    documents.sweep(self.dir, self.run_id, self._rows:each(), function(row)
+      return read.at(self.run_dir, row.segment, row.offset)
+    end)
+  end
   return true
 end
 
@@ -146,22 +152,6 @@ function M.open(dir, opts)
   return nil, err.wrap(problem, "cannot record into " .. dir)
 end
 
--- AgentBox's file for the rollout. Its name is taken from task and run; where several rollouts share both, a
--- number follows.
-local function write_json(self, t)
-  local doc = agentbox.convert(t)
-  local text = secret.redact(json.encode(doc, { indent = 2 }))
-  local stem = ("%s/%s_%s"):format(self.dir, name.safe(t.task_id), name.safe(t.run_id:sub(1, 8)))
-  local path, n = stem .. ".json", 1
-  while true do
-    local ok, problem = fs.write(path, text, { sync = true, exclusive = true })
-    if ok then return path end
-    if problem.code ~= "exists" then return nil, problem end
-    n = n + 1
-    path = ("%s_%d.json"):format(stem, n)
-  end
-end
-
 ---@class agentbox.Stored
 ---@field run_dir string
 ---@field segment integer
@@ -172,7 +162,7 @@ local function append_once(self, t)
   local ok, problem = blobs.write(self.run_dir, t._from.blobs or {})
   local entry, path
   if ok then ok, problem = self._events:sync() end
-  if ok and self._json then path, problem = write_json(self, t) end
+  if ok and self._json then path, problem = documents.write(self.dir, t) end
   local text
   if path or ok and not self._json then text, problem = self._planes:pack(secret.redact(json.encode(t.line))) end
   if text then entry, problem = self._segments:append { row = summary.of(t.line), line = frame.close(text) } end

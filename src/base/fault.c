@@ -2,7 +2,9 @@
 
 #ifdef AB_FAULTS
 
+#    include <errno.h>
 #    include <pthread.h>
+#    include <signal.h>
 #    include <stdlib.h>
 #    include <string.h>
 
@@ -12,6 +14,7 @@ struct point {
     char name[MAX_NAME];
     unsigned long nth, passed;
     int errnum;
+    bool kills;
 };
 
 /* Test builds only: the one place where a process-wide table is the point. */
@@ -36,7 +39,10 @@ static int parse(const char *spec)
         p->nth = strtoul(colon + 1, &end, 10);
         if (*end != ':')
             return -1;
-        p->errnum = (int)strtoul(end + 1, &end, 10);
+        p->kills = strncmp(end + 1, "kill", 4) == 0;
+        p->errnum = p->kills ? EINTR : (int)strtoul(end + 1, &end, 10);
+        if (p->kills)
+            end += 5;
         if (p->errnum == 0 || (*end && *end != ','))
             return -1;
         armed.count++;
@@ -68,7 +74,7 @@ int ab_fault_hit(const char *name)
     for (int i = 0; i < armed.count; i++) {
         struct point *p = &armed.points[i];
         if (strcmp(p->name, name) == 0 && (++p->passed == p->nth || p->nth == 0))
-            errnum = p->errnum;
+            errnum = p->kills ? raise(SIGKILL) : p->errnum;
     }
     pthread_mutex_unlock(&armed.lock);
     return errnum;

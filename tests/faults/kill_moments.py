@@ -78,7 +78,7 @@ def torn_documents(out):
                     torn.append(f"{path}: a line without its end")
             elif name.endswith(".json"):
                 texts = [data]
-            elif name == "lock" or "/blobs/" in path:
+            elif name == "lock" or "/blobs/" in path or name.startswith(("run.db", "planes-")):
                 continue
             else:
                 torn.append(f"{path}: neither a document nor a folder of ours")

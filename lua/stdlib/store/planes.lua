@@ -152,11 +152,17 @@ end
 ---@return boolean? ok
 ---@return agentbox.Err? err
 function Planes:sync()
-  for file in pairs(self._dirty) do
-    self._dirty[file] = nil
+  local dirty = self._dirty
+  self._dirty = {} -- whoever packs while this waits makes a file dirty again
+  for file in pairs(dirty) do
     local ok, problem = file:sync()
-    if not ok then return nil, problem end
-    if file ~= self._file then file:close() end
+    if not ok then
+      for again in pairs(dirty) do self._dirty[again] = true end
+      return nil, problem
+    end
+  end
+  for file in pairs(dirty) do
+    if file ~= self._file and not self._dirty[file] then file:close() end
   end
   return true
 end
