@@ -69,6 +69,8 @@ static void expect_message(lua_State *L, const char *message)
         AB_BUG("ours: %s; stock: %s", message, luaL_tolstring(L, 1, NULL));
 }
 
+enum { PAUSE_STEPS = 7 };
+
 static void compare(lua_State *L, const char *s, size_t len, const char *p, size_t plen)
 {
     bool anchored = plen > 0 && *p == '^';
@@ -77,8 +79,12 @@ static void compare(lua_State *L, const char *s, size_t len, const char *p, size
     size_t start = 0, end;
     void *mem = malloc(ab_pattern_size(plen - anchored));
     struct ab_pattern *compiled = ab_pattern_compile(mem, p + anchored, plen - anchored);
-    int rc = anchored ? ab_pattern_match(compiled, &m, 0, &end, &err)
+    int rc;
+    do {
+        m.pause_at = m.budget > PAUSE_STEPS ? m.budget - PAUSE_STEPS : 0;
+        rc = anchored ? ab_pattern_match(compiled, &m, 0, &end, &err)
                       : ab_pattern_search(compiled, &m, &start, &end, &err);
+    } while (rc == AB_PATTERN_PAUSED);
     free(mem);
     if (rc < 0 && err.code == AB_ELIMIT)
         return; /* stock Lua would take too long */
