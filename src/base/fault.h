@@ -5,8 +5,8 @@
  * AB_FAULT evaluates to the errno armed for that point, or 0. Points are armed by the
  * environment variable AGENTBOX_FAULTS, a comma-separated list of NAME:NTH:ERRNO (the NTH
  * time the point is passed, from 1; 0 means every time; ERRNO is a number, or "kill": the
- * process is gone at once, as by kill -9), or by ab_fault_arm. Without AB_FAULTS the macro
- * is the constant 0 and nothing is compiled in.
+ * process is gone at once, as by kill -9), or by ab_fault_arm. Without AB_FAULTS the
+ * macro is the constant 0 and nothing is compiled in.
  */
 #ifndef AB_BASE_FAULT_H
 #define AB_BASE_FAULT_H

@@ -108,10 +108,10 @@ local POINTS = {
   "fs.create", "fs.write", "fs.fsync", "fs.syncdir", "fs.rename", "file.fdatasync", "sqlite.commit", "sqlite.load",
 }
 
--- At which of its passes a point kills: early ones, and some in the middle.
+-- At which of its passes a point kills: the first one, and some in the middle.
 local function turns(random)
-  local list = { SOAK and 1 or random:int(1, 3), SOAK and 2 or nil }
-  for _ = 1, SOAK and 6 or 1 do list[#list + 1] = random:int(4, COUNT * 2) end
+  local list = { 1 }
+  for _ = 1, SOAK and 8 or 1 do list[#list + 1] = random:int(4, COUNT * 2) end
   return list
 end
 
