@@ -35,9 +35,13 @@ static int l_monotonic(lua_State *L)
     return 1;
 }
 
+/* The time of day as it was when the engine started, and what has passed since: a clock
+ * that is set meanwhile must not make the times of a record run backwards, or a command
+ * take a year. */
 static int l_now(lua_State *L)
 {
-    lua_pushnumber(L, seconds(CLOCK_REALTIME));
+    lua_Number started = lua_tonumber(L, lua_upvalueindex(1));
+    lua_pushnumber(L, started + seconds(CLOCK_BOOTTIME));
     return 1;
 }
 
@@ -88,6 +92,8 @@ int luaopen_agentbox_sys_time(lua_State *L)
         {"monotonic", l_monotonic},   {"now", l_now}, {"iso", l_iso},
         {"local_date", l_local_date}, {NULL, NULL},
     };
-    luaL_newlib(L, lib);
+    luaL_newlibtable(L, lib);
+    lua_pushnumber(L, seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME));
+    luaL_setfuncs(L, lib, 1);
     return 1;
 }
