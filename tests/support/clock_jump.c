@@ -1,7 +1,7 @@
 /* clock_jump.c - preloaded: a time of day that is a year earlier or later every few times
  * somebody asks. The clocks that only run forward are left alone. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE
+#    define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
 #include <sys/time.h>
