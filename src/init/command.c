@@ -164,8 +164,6 @@ static AB_NORETURN void run_child(struct start *s)
     sigset_t none;
     setsid();
     setpriority(PRIO_PROCESS, 0, 0);
-    for (int sig = 1; sig < NSIG; sig++)
-        signal(sig, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (wire_stdio(s) < 0 || limit_files(s->m) < 0) {

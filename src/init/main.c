@@ -220,8 +220,8 @@ static void bury(void)
 static void detach_from_caller(void)
 {
     setsid(); /* Ctrl-C is for the engine */
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, sig == SIGPIPE ? SIG_IGN : SIG_DFL);
     prctl(PR_SET_NAME, "agentbox-zygote");
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; null >= 0 && fd < 3; fd++)

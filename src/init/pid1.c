@@ -112,8 +112,11 @@ static void serve_command(struct command *c)
         sys_close(&c->ctl);
 }
 
+/* Commands inherit what we do about signals, and shall find what a login gives them. As
+ * pid 1 we are not touched by those that would end another. */
 static int open_signals(void)
 {
+    signal(SIGPIPE, SIG_DFL);
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -146,10 +149,9 @@ void ab_pid1(int sock, const struct ab_wire_create *spec)
         if (poll(p, n, waiting ? SETTLE_MS : -1) < 0)
             continue;
         if (p[1].revents) {
-            struct signalfd_siginfo info[8];
-            while (read(signals, info, sizeof info) > 0)
-                ;
-            reap();
+            struct signalfd_siginfo info; /* pending once, however many ended */
+            if (read(signals, &info, sizeof info) > 0)
+                reap();
         }
         for (nfds_t i = 2; i < n; i++)
             if (p[i].revents && by_slot[i - 2]->pid && by_slot[i - 2]->ctl == p[i].fd)

@@ -15,6 +15,16 @@
 #define DRAIN_MAX    (2u << 20) /* after the end: no pipe holds more */
 #define DEATH_MS     30000      /* from kill to EXIT; the sandbox is broken beyond that */
 
+/* Most commands say little and are over before anybody could have looked at their pipes,
+ * which are emptied at the end anyway. So the loop watches those of a command that one
+ * waits for only once it has run for a while: one that fills a pipe before that waits so
+ * long, once. Where many run at once each has its turn later. */
+#define PATIENCE_MS      2
+#define PATIENCE_MANY_MS 40
+#define MANY             16
+
+static unsigned running; /* commands that are not over */
+
 /* One descriptor on the loop. fd is -1 when it was closed; the handle may still be
  * closing. */
 struct port {
@@ -31,6 +41,8 @@ struct ab_proc {
     struct port in, out, err, ctl;
     uv_timer_t timer;
     bool timer_open;
+    bool unwatched;       /* its pipes, yet */
+    uint64_t deadline_ms; /* on the loop's clock; 0: none */
     struct ab_proc_stream streams[2];
     struct ab_buf input;
     size_t written;
@@ -79,9 +91,24 @@ static void port_close(struct port *port)
     port->fd = -1;
 }
 
+/* The handle is made when there is something to wait for. */
+static bool port_open(struct port *port)
+{
+    if (port->open || port->fd < 0)
+        return port->open;
+    port->uv.data = port;
+    if (uv_poll_init(&port->proc->loop->uv, &port->uv, port->fd) < 0) {
+        port_close(port);
+        return false;
+    }
+    port->open = true;
+    port->proc->refs++;
+    return true;
+}
+
 static void port_poll(struct port *port, int events, uv_poll_cb cb)
 {
-    if (port->open && !port->active) {
+    if (!port->active && port_open(port)) {
         uv_poll_start(&port->uv, events, cb);
         port->active = true;
     }
@@ -94,20 +121,10 @@ static void port_pause(struct port *port)
     port->active = false;
 }
 
-static void port_open(struct ab_proc *p, struct port *port, int fd)
+static void port_hold(struct ab_proc *p, struct port *port, int fd)
 {
     port->proc = p;
     port->fd = fd;
-    if (fd < 0)
-        return;
-    port->uv.data = port;
-    if (uv_poll_init(&p->loop->uv, &port->uv, fd) < 0) {
-        close(fd);
-        port->fd = -1;
-        return;
-    }
-    port->open = true;
-    p->refs++;
 }
 
 /* ---- who waits ---- */
@@ -384,6 +401,7 @@ static void finish(struct ab_proc *p)
     if (p->result.over)
         return;
     p->result.over = true;
+    running--;
     drain(p, &p->out, &p->streams[0]);
     drain(p, &p->err, &p->streams[1]);
     port_close(&p->in);
@@ -402,11 +420,25 @@ static void send_control(struct ab_proc *p, const uint8_t *buf, long n)
         ab_wire_send(p->ctl.fd, buf, (size_t)n, NULL, 0, MSG_DONTWAIT);
 }
 
+static void watch_pipes(struct ab_proc *p)
+{
+    p->unwatched = false;
+    port_poll(&p->out, UV_READABLE, on_readable);
+    port_poll(&p->err, UV_READABLE, on_readable);
+}
+
 static void on_timer(uv_timer_t *t)
 {
     struct ab_proc *p = t->data;
+    uint64_t now = uv_now(&p->loop->uv);
     p->refs++;
-    if (p->result.killed) {
+    if (p->unwatched)
+        watch_pipes(p);
+    if (p->deadline_ms > now) {
+        uv_timer_start(t, on_timer, p->deadline_ms - now, 0);
+    } else if (!p->deadline_ms) {
+        ; /* it may take as long as it wants */
+    } else if (p->result.killed) {
         p->result.lost = true;
         finish(p);
     } else {
@@ -427,6 +459,24 @@ static void start_timer(struct ab_proc *p, uint64_t ms)
     uv_timer_start(&p->timer, on_timer, ms, 0);
 }
 
+static void set_deadline(struct ab_proc *p, uint64_t ms)
+{
+    p->deadline_ms = uv_now(&p->loop->uv) + ms;
+    start_timer(p, ms);
+}
+
+static void begin_watching(struct ab_proc *p, uint64_t timeout_ms)
+{
+    uint64_t patience = running < MANY ? PATIENCE_MS : PATIENCE_MANY_MS;
+    p->unwatched = !p->interactive;
+    if (timeout_ms)
+        set_deadline(p, timeout_ms);
+    if (p->interactive)
+        watch_pipes(p);
+    else if (!timeout_ms || timeout_ms > patience)
+        start_timer(p, patience);
+}
+
 void ab_proc_kill(struct ab_proc *p)
 {
     uint8_t buf[16];
@@ -434,7 +484,7 @@ void ab_proc_kill(struct ab_proc *p)
         return;
     p->result.killed = true;
     send_control(p, buf, ab_wire_put_bare(buf, sizeof buf, AB_WIRE_KILL));
-    start_timer(p, DEATH_MS);
+    set_deadline(p, DEATH_MS);
 }
 
 void ab_proc_resize(struct ab_proc *p, unsigned rows, unsigned cols)
@@ -468,8 +518,8 @@ static void take_terminal(struct ab_proc *p, int *fds, int nfds)
         ab_wire_close_fds(fds, nfds);
         return;
     }
-    port_open(p, &p->in, fcntl(fds[0], F_DUPFD_CLOEXEC, 3));
-    port_open(p, &p->out, fds[0]);
+    port_hold(p, &p->in, fcntl(fds[0], F_DUPFD_CLOEXEC, 3));
+    port_hold(p, &p->out, fds[0]);
     port_poll(&p->out, UV_READABLE, on_readable);
     feed(p);
 }
@@ -506,6 +556,7 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
     struct ab_proc *p = ab_xcalloc(1, sizeof *p);
     p->loop = loop;
     p->refs = 1;
+    running++;
     p->hold_stdin = opts->hold_stdin;
     p->interactive = opts->interactive;
     p->tty = child->tty;
@@ -518,16 +569,13 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
     if (opts->input_len)
         ab_buf_put(&p->input, opts->input, opts->input_len);
     free(opts->input);
-    port_open(p, &p->in, child->in);
-    port_open(p, &p->out, child->out);
-    port_open(p, &p->err, child->err);
-    port_open(p, &p->ctl, child->ctl);
+    port_hold(p, &p->in, child->in);
+    port_hold(p, &p->out, child->out);
+    port_hold(p, &p->err, child->err);
+    port_hold(p, &p->ctl, child->ctl);
     p->streams[1].eof = child->tty;
-    port_poll(&p->out, UV_READABLE, on_readable);
-    port_poll(&p->err, UV_READABLE, on_readable);
     port_poll(&p->ctl, UV_READABLE, on_control);
-    if (opts->timeout_ms)
-        start_timer(p, opts->timeout_ms);
+    begin_watching(p, opts->timeout_ms);
     feed(p);
     return p;
 }

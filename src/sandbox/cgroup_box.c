@@ -23,8 +23,8 @@
 #define STOCK        32
 #define LEFT_AT_MOST 8 /* a part of the limit that may be cached for those before */
 
-static struct ab_cgroup stock[STOCK]; /* a ring: the one that rested longest is taken */
-static size_t stock_at, stocked;
+static struct ab_cgroup stock[STOCK]; /* the one that rested longest is first */
+static size_t stocked;
 static unsigned made;
 
 /* Files of one sandbox's cgroup are reached by name each time: a thousand sandboxes would
@@ -210,18 +210,25 @@ static bool renew(struct ab_cgroup *cg)
     return true;
 }
 
+static struct ab_cgroup unstock(size_t at)
+{
+    struct ab_cgroup cg = stock[at];
+    memmove(stock + at, stock + at + 1, sizeof *stock * (--stocked - at));
+    return cg;
+}
+
 /* Takes one of the stock that has these limits; false when there is none. */
 static bool take_used(struct ab_cgroup *cg, const struct ab_limits *limits)
 {
-    for (size_t left = stocked; left > 0; left--) {
-        struct ab_cgroup *oldest = &stock[stock_at];
-        stock_at = (stock_at + 1) % STOCK;
-        stocked--;
-        if (same_limits(&oldest->limits, limits) && renew(oldest)) {
-            *cg = *oldest;
-            return true;
+    for (size_t i = 0; i < stocked;) {
+        if (!same_limits(&stock[i].limits, limits)) {
+            i++;
+            continue;
         }
-        discard(oldest);
+        *cg = unstock(i);
+        if (renew(cg))
+            return true;
+        discard(cg);
     }
     return false;
 }
@@ -240,20 +247,22 @@ void ab_cgroup_remove(struct ab_cgroup *cg)
 {
     const bool *alias = ab_cgroup_self.alias;
     bool again = cg->members && !alias[MEMORY] && !alias[PIDS] && !alias[CPU];
-    if (again && stocked < STOCK)
-        stock[(stock_at + stocked++) % STOCK] = *cg;
-    else
+    if (!again) {
         discard(cg);
+        return;
+    }
+    if (stocked == STOCK) {
+        struct ab_cgroup oldest = unstock(0);
+        discard(&oldest);
+    }
+    stock[stocked++] = *cg;
     *cg = (struct ab_cgroup){.oom_fd = -1};
 }
 
 void ab_cgroup_empty_stock(void)
 {
-    while (stocked > 0) {
-        discard(&stock[stock_at]);
-        stock_at = (stock_at + 1) % STOCK;
-        stocked--;
-    }
+    while (stocked > 0)
+        discard(&stock[--stocked]);
 }
 
 /* Root without the right to administer, as in a container: its zygote becomes somebody

@@ -168,6 +168,11 @@ while True:
   lu.assertEquals(sh "pgrep -c python3 || true", "0\n")
 end
 
+function M.test_commands_find_signals_as_at_a_login()
+  local status = sh "cat /proc/self/status"
+  for _, set in ipairs { "SigBlk", "SigIgn", "SigCgt" } do lu.assertStrContains(status, set .. ":\t0000000000000000") end
+end
+
 function M.test_outer_and_inner_mode_are_exact()
   assert(sb:write("/tmp/s", "x", { mode = 1517 })) -- 02755 octal
   lu.assertEquals(sh "stat -c '%a %u' /tmp/s", "2755 0\n")
