@@ -171,19 +171,20 @@ local function append_once(self, t)
   return nil, problem
 end
 
--- Rollouts that end on a full disk wait here, and the runner with them.
-local function append_with_room(self, t)
+-- What is written on a full disk waits here, and the runner with it: `write` is tried again until there is room.
+local function with_room(self, write)
   local pause, deadline = 0.25, time.monotonic() + self._full_wait_s
   while true do
-    local stored, problem = append_once(self, t)
-    if stored and self.full_since then
+    local done, problem = write()
+    if done and self.full_since then
       message.warn("%s: there is room again after %.0f s; the run goes on", self.run_dir, time.now() - self.full_since)
       self.full_since = nil
     end
-    if stored or problem.code ~= "full" or time.monotonic() + pause > deadline then return stored, problem end
+    if done or problem.code ~= "full" or time.monotonic() + pause > deadline then return done, problem end
     if not self.full_since then
       self.full_since = time.now()
-      message.warn("%s: the disk is full; the run is paused until there is room (at most %.0f s)", self.run_dir, self._full_wait_s)
+      message.warn("%s: the disk is full; the run is paused until there is room (at most %.0f s)", self.run_dir,
+        self._full_wait_s)
     end
     async.sleep(pause)
     pause = math.min(pause * 2, MAX_PAUSE_S)
@@ -205,7 +206,7 @@ end
 ---@return agentbox.Err? err
 function Store:append(t)
   local stored, problem = check_open(self)
-  if stored then stored, problem = append_with_room(self, t) end
+  if stored then stored, problem = with_room(self, function() return append_once(self, t) end) end
   if stored then return stored end
   return nil, err.wrap(problem, ("cannot record %s into %s"):format(t.id, self.run_dir))
 end
@@ -256,7 +257,7 @@ function Store:group(group)
   if type(group.members) ~= "table" then error("a group needs the list of its members", 2) end
   local ok, problem = check_open(self)
   if not ok then return nil, problem end
-  return self._groups:add(group)
+  return with_room(self, function() return self._groups:add(group) end)
 end
 
 --- Iterates over the closed groups with a number (`seq`) above `after_seq`, in order; by default over those that were not
@@ -275,7 +276,7 @@ end
 ---@return boolean? ok
 ---@return agentbox.Err? err
 function Store:ack(seq)
-  return self._groups:ack(seq)
+  return with_room(self, function() return self._groups:ack(seq) end)
 end
 
 --- The number of the last acknowledged group, 0 before the first; and how many are closed.
