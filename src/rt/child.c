@@ -402,6 +402,8 @@ static void finish(struct ab_proc *p)
         return;
     p->result.over = true;
     running--;
+    if (p->interactive) /* its reader is slow, and gets what the pipe holds all the same */
+        p->streams[0].buf.max += DRAIN_MAX;
     drain(p, &p->out, &p->streams[0]);
     drain(p, &p->err, &p->streams[1]);
     port_close(&p->in);
