@@ -81,6 +81,7 @@ struct ab_sched {
     bool slicing;   /* a slice is on its way out to the scheduler */
     bool deferring; /* the collector waits for the end of the turn */
     uint64_t resumed_ns, resumed_cpu_ns;
+    uint64_t blocked_cpu_ns;  /* when this turn was first seen unable to yield, or 0 */
     uint64_t next_arm_cpu_ns; /* read and written in the signal handler alone */
     uint64_t grace_ms;
     bool exiting; /* os.exit was called: */

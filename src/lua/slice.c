@@ -30,6 +30,22 @@ static void give_up(struct ab_sched *s)
     ab_fiber_cancel(s->running, &err);
 }
 
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* How long this turn has computed since it was first found where it cannot yield. */
+static uint64_t blocked_ms(struct ab_sched *s)
+{
+    uint64_t now = cpu_ns();
+    if (!s->blocked_cpu_ns)
+        s->blocked_cpu_ns = now;
+    return (now - s->blocked_cpu_ns) / 1000000;
+}
+
 enum verdict { GO_ON, SPARE, LEAVE };
 
 /* What becomes of the code at ar, which has been interrupted. Raises a cancel. */
@@ -46,7 +62,7 @@ static enum verdict judge(lua_State *L, lua_Debug *ar)
         return SPARE;
     ab_sched_charge_cpu(s);
     bool can_yield = lua_isyieldable(L) && s->blocked == 0;
-    if (!can_yield && ms >= AB_BLOCK_LIMIT_MS)
+    if (!can_yield && blocked_ms(s) >= AB_BLOCK_LIMIT_MS)
         give_up(s);
     if (f->pending || f->hard)
         abl_raise_cancel(L, f);
@@ -104,13 +120,6 @@ void ab_slice_begin(lua_State *co)
 void ab_slice_arm(lua_State *co)
 {
     lua_sethook(co, on_count, LUA_MASKCOUNT, 1);
-}
-
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Arming visits every frame of the stack, and a recursion without end has a third of a

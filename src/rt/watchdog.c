@@ -1,18 +1,21 @@
 #include "rt/watchdog.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { TICK_MS = 10 };
 
 struct ab_watchdog {
     struct ab_watchdog_hooks hooks;
     pthread_t watched, thread;
+    int stat_fd; /* of the watched thread in /proc; -1: there is none */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool quit; /* under lock */
@@ -68,6 +71,18 @@ static unsigned cpu_ms(clockid_t clock)
     return (unsigned)(t.tv_sec * 1000 + t.tv_nsec / 1000000);
 }
 
+/* Unknown counts as asleep. */
+static bool is_asleep(const struct ab_watchdog *wd)
+{
+    char text[128]; /* PID (NAME) STATE ...; a name has at most 15 bytes, any */
+    ssize_t n = pread(wd->stat_fd, text, sizeof text - 1, 0);
+    if (n <= 0)
+        return true;
+    text[n] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return !name_end || name_end[1] == '\0' || strchr("SD", name_end[2]);
+}
+
 static void *watch(void *arg)
 {
     struct ab_watchdog *wd = arg;
@@ -75,24 +90,38 @@ static void *watch(void *arg)
     if (pthread_getcpuclockid(wd->watched, &clock) != 0)
         AB_BUG("no clock for the loop thread");
     unsigned long last = 0;
-    unsigned silent_ms = 0, cpu_before = 0;
+    unsigned silent_ms = 0, cpu_began = 0, cpu_before = 0;
+    bool warned = false;
     while (wait_tick(wd)) {
         unsigned long epoch = atomic_load(&wd->epoch);
         if (epoch != last || epoch % 2 == 0) {
             last = epoch;
             silent_ms = 0;
+            cpu_began = cpu_before = epoch % 2 ? cpu_ms(clock) : 0;
+            warned = false;
             continue;
         }
-        if (silent_ms == 0)
-            cpu_before = cpu_ms(clock);
-        silent_ms += TICK_MS;
-        if (cpu_ms(clock) - cpu_before >= wd->hooks.stuck_ms)
+        unsigned cpu = cpu_ms(clock);
+        silent_ms += is_asleep(wd) ? TICK_MS : cpu - cpu_before;
+        cpu_before = cpu;
+        if (cpu - cpu_began >= wd->hooks.stuck_ms)
             wd->hooks.stuck(wd->hooks.arg);
-        if (silent_ms / TICK_MS == wd->hooks.warn_ms / TICK_MS)
+        if (!warned && silent_ms >= wd->hooks.warn_ms) {
+            warned = true;
             atomic_store(&wd->warn, true);
+        }
         pthread_kill(wd->watched, SIGURG);
     }
     return NULL;
+}
+
+static void release(struct ab_watchdog *wd)
+{
+    if (wd->stat_fd >= 0)
+        close(wd->stat_fd);
+    pthread_cond_destroy(&wd->wake);
+    pthread_mutex_destroy(&wd->lock);
+    free(wd);
 }
 
 struct ab_watchdog *ab_watchdog_new(const struct ab_watchdog_hooks *hooks,
@@ -101,6 +130,7 @@ struct ab_watchdog *ab_watchdog_new(const struct ab_watchdog_hooks *hooks,
     struct ab_watchdog *wd = ab_xcalloc(1, sizeof *wd);
     wd->hooks = *hooks;
     wd->watched = pthread_self();
+    wd->stat_fd = open("/proc/thread-self/stat", O_RDONLY | O_CLOEXEC);
     pthread_mutex_init(&wd->lock, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -123,7 +153,7 @@ struct ab_watchdog *ab_watchdog_new(const struct ab_watchdog_hooks *hooks,
         return wd;
     ab_err_sys(err, rc, "watchdog thread");
     target = wd->outer;
-    free(wd);
+    release(wd);
     return NULL;
 }
 
@@ -137,9 +167,7 @@ void ab_watchdog_free(struct ab_watchdog *wd)
     pthread_mutex_unlock(&wd->lock);
     pthread_join(wd->thread, NULL);
     target = wd->outer;
-    pthread_cond_destroy(&wd->wake);
-    pthread_mutex_destroy(&wd->lock);
-    free(wd);
+    release(wd);
 }
 
 static void step(struct ab_watchdog *wd, unsigned long by)

@@ -7,6 +7,10 @@
  * Without a sign of life for warn_ms, `warn` runs in the handler once; after stuck_ms,
  * `stuck` runs on the watchdog's thread and is expected to end the process.
  *
+ * warn_ms is time in which the thread computes or sleeps, not in which it waits for a CPU
+ * or everything is stopped: a crowded machine is nobody's fault. stuck_ms is CPU time: a
+ * call that sleeps may yet return.
+ *
  * One watchdog per thread that runs a loop; several in one process are fine.
  */
 #ifndef AB_RT_WATCHDOG_H
