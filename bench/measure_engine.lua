@@ -6,9 +6,6 @@ local report = require "report"
 local here = assert(ab.fs.realpath(arg[0]:match "^(.*)/[^/]*$" or "."))
 local binary = assert(ab.fs.realpath(here .. "/../build/agentbox"))
 
---- The Python reference at 8 rollouts at once, in-process model and no-op sandbox, as its inventory measured it.
-local REFERENCE_TURNS_PER_S = 3300
-
 local function first_line(rounds)
   local samples = {}
   for _ = 1, rounds do
@@ -45,36 +42,39 @@ local function parse(rounds)
     value = us / 1000, unit = "ms", must = 5, better = "less" }
 end
 
-local noop = ab.tool.define {
-  api = 1, name = "noop", description = "Does nothing.", parameters = { { "n", "integer", "any" } }, independent = true,
-  run = function() return "ok" end,
-}
-
-local function quick_task()
-  return ab.task.new { task_id = "noop", description = "Do nothing.", verifier = { type = "command", command = "true" } }
+--- The python of the reference, or nil: then its rows stay without it.
+local function reference()
+  local said = peer.output { "sh", here .. "/reference.sh" }
+  local python = said:match "([^\n]+)\n*$" or ""
+  if ab.fs.exists(python) then return python end
+  io.stderr:write("  the reference (agentbox-rl 0.2.1) is not measured: ", said, "\n")
 end
 
+local function rate_of(argv)
+  local said = peer.output(argv)
+  return tonumber(said:match "(%d+)\n*$") or error(table.concat(argv, " ") .. " failed: " .. said)
+end
+
+--- Both record every rollout: ours synced, the reference as its command line does. One run of ours, one of the
+--- reference, in turn.
 local function turns(rounds)
-  local per_rollout, at_once, samples = 20, 8, {}
-  local script = { last = "done" }
-  for i = 1, per_rollout do script[i] = { tool_calls = { { name = "noop", arguments = { n = i } } } } end
-  for _ = 1, rounds do
-    local began, count = ab.time.monotonic(), 100
-    local jobs = {}
-    for i = 1, count do jobs[i] = i end
-    ab.async.each(jobs, function()
-      local traj = assert(ab.rollout.run {
-        task = quick_task(), model = ab.model.scripted(script), custom_tools = { noop }, tools = "custom",
-        sandbox = { backend = "none" }, verifier = function() return 1 end, max_steps = 100,
-      })
-      assert(traj.metrics.steps == per_rollout, traj.stop_reason)
-    end, { limit = at_once })
-    samples[#samples + 1] = count * per_rollout / (ab.time.monotonic() - began)
+  local python, count, length = reference(), "100", "20"
+  for _, case in ipairs {
+    { "noop", "8", "turns per second, a tool that does nothing, 8 at once", must = 10 },
+    { "noop", "64", "the same, 64 at once" },
+    { "run_command", "8", "turns per second, run_command in a sandbox that costs nothing, 8 at once", must = 10 },
+    { "run_command", "64", "the same, 64 at once" },
+  } do
+    local tool, at_once, what = table.unpack(case)
+    local ours, theirs = {}, {}
+    for i = 1, rounds do
+      ours[i] = rate_of { binary, "script", here .. "/turns.lua", tool, at_once, count, length, "record" }
+      if python then theirs[i] = rate_of { python, here .. "/reference.py", tool, at_once, count, length } end
+    end
+    local mine, its = report.quantile(ours, 0.5), python and report.quantile(theirs, 0.5)
+    report.row { what = what, ours = ("%.0f/s"):format(mine), peer = its and ("reference %.0f/s"):format(its),
+      value = its and mine / its, unit = "x", must = its and case.must, better = "more" }
   end
-  local rate = report.quantile(samples, 0.5)
-  report.row { what = "turns per second, in-process model, no-op tool", ours = ("%.0f/s"):format(rate),
-    peer = ("reference %d/s (recorded)"):format(REFERENCE_TURNS_PER_S), value = rate / REFERENCE_TURNS_PER_S, unit = "x",
-    must = 10, better = "more" }
 end
 
 --- 1,000 rollouts whose model server has the request and does not answer. A process of its own, so that nothing else counts.
