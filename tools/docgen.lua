@@ -3,8 +3,8 @@
 local check = arg[1] == "--check"
 
 -- The public modules in the order of the page. Whatever is not here is private.
-local MODULES = { "sandbox", "task", "rollout", "runner", "model", "probe", "tool", "agent", "prompt", "verify", "traj", "store",
-  "export", "async", "http", "json", "yaml", "re", "fs", "path", "hash", "time", "rand", "log", "secret", "err", "test" }
+local MODULES = { "sandbox", "task", "rollout", "runner", "model", "probe", "conform", "tool", "agent", "prompt", "verify", "traj",
+  "store", "export", "async", "http", "json", "yaml", "re", "fs", "path", "hash", "time", "rand", "log", "secret", "err", "test" }
 
 -- Files that hold methods of a module's classes; what else is in them is private.
 local PARTS = { sandbox = { "backends/_files", "backends/_process" }, runner = { "runner/delivery" } }

@@ -13,6 +13,7 @@ local loader = require "agentbox.loader"
 ---@field async agentbox.async
 ---@field cli agentbox.cli
 ---@field config agentbox.config
+---@field conform agentbox.conform
 ---@field err agentbox.err
 ---@field export agentbox.export
 ---@field fs agentbox.fs
@@ -47,8 +48,8 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config err export fs hash http image json log model outcome path probe prompt rand re rollout runner sandbox
-  schema secret store task test text time tool traj verify yaml
+  agent async cli config conform err export fs hash http image json log model outcome path probe prompt rand re rollout
+  runner sandbox schema secret store task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name
 end

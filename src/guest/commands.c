@@ -110,7 +110,8 @@ static bool read_some(struct guest *g, struct channel *ch, int which, size_t *to
     static char chunk[CHUNK];
     int *fd = which ? &ch->io.err : &ch->io.out;
     uint64_t room = ch->room[which];
-    ssize_t n = read(*fd, chunk, sizeof chunk);
+    bool stops = ch->interactive && !which; /* instead of dropping */
+    ssize_t n = read(*fd, chunk, stops && room < CHUNK ? (size_t)room : CHUNK);
     if (n < 0 && errno == EINTR)
         return true;
     if (n < 0 && errno == EAGAIN)
@@ -163,6 +164,9 @@ static void hear_command(struct guest *g, struct channel *ch)
     }
     ab_wire_close_fds(fds, nfds);
     bool lost = n <= 0 || ab_wire_get_exit(buf, (size_t)n, &m) < 0;
+    if (ch->interactive) /* its reader is slow, and gets what the pipe holds all the same
+                          */
+        ch->room[0] = DRAIN_MAX;
     drain(g, ch);
     put_exit(g, ch->number, &m, lost, ch);
     close_channel(ch);

@@ -89,10 +89,21 @@ local function network(is_root)
   return check
 end
 
-local function docker()
-  local socket = (os_.env "DOCKER_HOST" or ""):match "^unix://(.+)$" or "/var/run/docker.sock"
-  local there = fs.stat(socket) ~= nil
-  return { name = "docker", ok = there, optional = true, detail = there and socket or "no socket; not needed" }
+-- Asked, not guessed from a socket that may be there without anybody behind it.
+local function engine(name)
+  local check = { name = name, ok = false, optional = true }
+  local api, problem = require("agentbox.backends." .. name).api()
+  local version
+  if api then version, problem = api:call("GET", "/version", { timeout_s = 5 }) end
+  if not version then
+    check.detail = "not needed; " .. problem.msg
+    check.hint = name == "docker" and "apt-get install docker.io, or set DOCKER_HOST"
+        or "podman system service --time=0, or set CONTAINER_HOST"
+    return check
+  end
+  check.ok = true
+  check.detail = ("%s at %s, API %s"):format(tostring(version.Version), api.address, api.version)
+  return check
 end
 
 ---How sandboxes' file trees are made here; known only after one was.
@@ -115,7 +126,8 @@ end
 ---@return agentbox.Check[]
 function M.sandbox()
   local facts = require "agentbox.sys.sandbox".probe()
-  return { namespaces(facts.root), user_ids(facts.root), limits(facts.cgroup), network(facts.root), docker() }
+  return { namespaces(facts.root), user_ids(facts.root), limits(facts.cgroup), network(facts.root), engine "docker",
+    engine "podman" }
 end
 
 return M

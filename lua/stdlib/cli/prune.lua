@@ -2,14 +2,17 @@
 local M = {
   name = "prune",
   summary = "remove what dead engines left behind",
-  description = "Removes processes, control groups and files of engines that are no longer alive. What a living engine "
-      .. "uses, this user's or another's, is left alone.",
+  description = "Removes processes, control groups, files, and containers of Docker and podman, of engines that are no "
+      .. "longer alive. What a living engine uses, this user's or another's, is left alone.",
   options = { { "-n --dry-run", "only count" }, { "--json", "print JSON" } },
 }
 
 function M.run(args)
   local dry = args.dry_run == true
-  local n = require "agentbox.sys.sandbox".sweep(dry) + require "agentbox.backends.none".sweep(dry)
+  local n = require "agentbox.sys.sandbox".sweep(dry)
+  for _, backend in ipairs { "none", "docker", "podman" } do
+    n = n + (require("agentbox.backends." .. backend).sweep(dry) or 0)
+  end
   if args.json then
     io.stdout:write(require "agentbox.json".encode { [args.dry_run and "found" or "removed"] = n }, "\n")
   else

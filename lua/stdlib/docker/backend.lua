@@ -59,7 +59,7 @@ function M.new(engine)
   ---@return integer
   function backend.sweep(dry)
     local found = backend.api()
-    return found and sweep.run(found, dry) or 0
+    return found and sweep.all(found, dry) or 0
   end
 
   return backend

@@ -21,6 +21,7 @@ local M = {}
 
 local GREETING_S = 60
 local LAST_WORDS_S = 5
+local REMOVE_TRIES = 20
 
 ---@class agentbox.docker.Container
 ---@field link agentbox.docker.Link
@@ -49,8 +50,16 @@ end
 
 -- ---------------------------------------------------------------- create
 
+-- A container that dies on its own at that moment cannot be killed, and the engines say so instead of waiting.
 local function remove(api, id)
-  return api:call("DELETE", "/containers/" .. id, { query = { force = 1, v = 1 } })
+  local ok, problem
+  for _ = 1, REMOVE_TRIES do
+    ok, problem = api:call("DELETE", "/containers/" .. id, { query = { force = 1, v = 1 } })
+    if ok or problem.code == "notfound" then return true end
+    if not problem.http_status then break end
+    fiber.sleep(0.1)
+  end
+  return nil, problem
 end
 
 -- Whether the volume's program was missing, which an emptied volume explains.
@@ -92,6 +101,10 @@ local function attempt(self, spec)
   return nil, problem
 end
 
+local Unfinished = { __close = function(self)
+  if self.container then self.container:discard() end
+end }
+
 ---@async
 ---@param api agentbox.docker.Api
 ---@param spec table            # of sandbox.create
@@ -103,9 +116,7 @@ function M.create(api, spec)
     api = api, image = layer and layer.image or spec.image, workspace = spec.workspace, env = spec.env,
     name = (spec.name or "agentbox"):sub(1, 55) .. ("-%02x%02x%02x"):format(rand.bytes(3):byte(1, 3)),
   }, Container)
-  local clean <close> = setmetatable({ container = self }, { __close = function(guard)
-    if guard.container then guard.container:discard() end
-  end })
+  local clean <close> = setmetatable({ container = self }, Unfinished)
   local ok, problem = options.check(api, spec)
   if not ok then return nil, problem end
   ok, problem = attempt(self, spec)
@@ -160,7 +171,7 @@ function Container:discard()
   if not self.cid then return true end
   local ok, problem = remove(self.api, self.cid)
   self.cid = nil
-  if not ok and problem.code ~= "notfound" and not tostring(problem.msg):find "already in progress" then
+  if not ok then
     log.warn("a container could not be removed: " .. problem.msg)
   end
   return true

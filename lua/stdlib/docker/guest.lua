@@ -7,6 +7,7 @@ local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 local hash = require "agentbox.sys.hash"
 local owner = require "agentbox.docker.owner"
+local tar = require "agentbox.docker.tar"
 local sys = require "agentbox.sys.sandbox"
 local time = require "agentbox.sys.time"
 
@@ -16,19 +17,6 @@ M.DIR = "/.agentbox"
 M.PROGRAM = "/.agentbox/init"
 
 local FILL_WAIT_S = 60
-
--- A tar archive of one executable file.
-local function archive(name, bytes)
-  local function octal(n, width) return ("%0" .. width - 1 .. "o\0"):format(n) end
-  local head = name .. ("\0"):rep(100 - #name) .. octal(0x16d, 8) .. octal(0, 8) .. octal(0, 8) .. octal(#bytes, 12)
-      .. octal(0, 12)
-  local rest = "0" .. ("\0"):rep(100) .. "ustar\00000" .. ("\0"):rep(64) .. octal(0, 8) .. octal(0, 8)
-  rest = rest .. ("\0"):rep(512 - 8 - #head - #rest)
-  local sum = 8 * 32
-  for i = 1, #head do sum = sum + head:byte(i) end
-  for i = 1, #rest do sum = sum + rest:byte(i) end
-  return head .. ("%06o\0 "):format(sum) .. rest .. bytes .. ("\0"):rep(-#bytes % 512 + 1024)
-end
 
 local function fill(api, image, name)
   local program = sys.guest()
@@ -44,7 +32,8 @@ local function fill(api, image, name)
   if not made then return nil, problem end
   local ok
   ok, problem = api:send("PUT", "/containers/" .. made.Id .. "/archive", {
-    query = { path = M.DIR }, body = archive("init", program), content_type = "application/x-tar",
+    query = { path = M.DIR }, body = tar.entry("init", { type = "file", mode = 365, bytes = program }) .. tar.END,
+    content_type = "application/x-tar",
   })
   if ok then
     ok, problem = api:call("POST", "/volumes/create",
@@ -64,6 +53,11 @@ local function take_over(api, name)
   end
 end
 
+---@return string name
+function M.volume()
+  return "agentbox-init-" .. hash.sha256(sys.guest()):sub(1, 16)
+end
+
 ---The name of the volume, filled; `image` is any that exists. Asked of the daemon once in a process.
 ---@async
 ---@param api agentbox.docker.Api
@@ -72,7 +66,7 @@ end
 ---@return agentbox.Err? err
 function M.ensure(api, image)
   if api.volume then return api.volume end
-  local name = "agentbox-init-" .. hash.sha256(sys.guest()):sub(1, 16)
+  local name = M.volume()
   local deadline = time.monotonic() + FILL_WAIT_S
   while true do
     local filled, problem = api:call("GET", "/volumes/" .. name .. "-filled")

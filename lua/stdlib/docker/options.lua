@@ -1,6 +1,7 @@
 --- docker/options.lua: a sandbox's specification as a container's: limits and rights.
 local apis = require "agentbox.docker.api"
 local err = require "agentbox.err"
+local fs = require "agentbox.sys.fs"
 local guest = require "agentbox.docker.guest"
 local json = require "agentbox.json"
 local log = require "agentbox.log"
@@ -13,6 +14,8 @@ local CAPABILITIES = {
   "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT",
   "SETFCAP", "AUDIT_WRITE",
 }
+
+local SHM_MAX = 64 << 20
 
 local warned = {}
 
@@ -60,17 +63,40 @@ function M.check(api, spec)
   return true
 end
 
+-- podman asks for more files and processes than it may have where it lacks CAP_SYS_RESOURCE, and starts nothing then.
+-- What this process may have, its neighbour may too; podman lowers its own number of processes to 32768.
+local function hard_limit(name, most)
+  local value = (fs.read("/proc/self/limits", 8192) or ""):match("Max " .. name .. "%s+%S+%s+(%d+)")
+  return value and math.min(tonumber(value), most)
+end
+
+local function ulimits(api, nofile)
+  local list = json.array {}
+  local function add(name, value)
+    if value then list[#list + 1] = { Name = name, Soft = math.floor(value), Hard = math.floor(value) } end
+  end
+  add("nofile", nofile or api.engine == "podman" and hard_limit("open files", 1048576))
+  if api.engine == "podman" then add("nproc", hard_limit("processes", 16384)) end
+  return list
+end
+
 local function limits_of(api, limits, host)
   if limits.memory_mb then
     host.Memory = math.floor(limits.memory_mb * 1048576)
     host.MemorySwap = host.Memory -- a sandbox never swaps
+    -- Nothing can be killed for what lies in a file system of memory, but the guest at last.
+    host.ShmSize = math.min(host.Memory // 2, SHM_MAX)
   end
   if limits.cpu_count then host.NanoCpus = math.floor(limits.cpu_count * 1e9) end
   if limits.pids_limit then host.PidsLimit = math.floor(limits.pids_limit) end
-  if limits.nofile then
-    host.Ulimits = json.array { { Name = "nofile", Soft = math.floor(limits.nofile), Hard = math.floor(limits.nofile) } }
-  end
+  host.Ulimits = ulimits(api, limits.nofile)
   if limits.disk_mb and api.quota then host.StorageOpt = { size = ("%dM"):format(math.floor(limits.disk_mb)) } end
+end
+
+-- The workspace and /tmp of a read-only container are memory, and count as such.
+local function tmpfs_mb(limits)
+  local memory = limits.memory_mb and limits.memory_mb // 4
+  return math.max(1, math.min(memory or math.huge, limits.disk_mb or math.huge, 65536))
 end
 
 ---@param api agentbox.docker.Api
@@ -88,7 +114,7 @@ function M.of(api, spec, image, volume)
     Runtime = spec.runtime, IpcMode = "private",
   }
   if spec.read_only then
-    local size = ("size=%dm"):format(math.floor(spec.limits.disk_mb or 1024))
+    local size = ("size=%dm"):format(math.floor(tmpfs_mb(spec.limits)))
     host.Tmpfs = { ["/tmp"] = size .. ",mode=1777,exec", [spec.workspace] = size .. ",mode=755,exec" }
   end
   if api.cgroup == "2" then host.CgroupnsMode = "private" end
@@ -97,7 +123,8 @@ function M.of(api, spec, image, volume)
     Image = image, Entrypoint = json.array { guest.PROGRAM }, Cmd = json.array { spec.workspace }, User = "0:0",
     WorkingDir = "/", Hostname = "sandbox", OpenStdin = true, StdinOnce = true, AttachStdin = true, AttachStdout = true,
     AttachStderr = true, Tty = false, Labels = owner.labels { name = spec.name or "" },
-    Healthcheck = { Test = json.array { "NONE" } }, HostConfig = host,
+    HostConfig = host, -- podman's own way of checking health needs systemd, and speaks up even when it is off
+    Healthcheck = api.engine ~= "podman" and { Test = json.array { "NONE" } } or nil,
   }
 end
 

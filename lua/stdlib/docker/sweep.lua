@@ -1,5 +1,6 @@
 --- docker/sweep.lua: removes containers and layers whose engine is dead. Never what a living one uses.
 local apis = require "agentbox.docker.api"
+local guest = require "agentbox.docker.guest"
 local owner = require "agentbox.docker.owner"
 local time = require "agentbox.sys.time"
 
@@ -26,6 +27,30 @@ local function orphans(api, name, label, now)
     if is_orphan(item, now) then found[#found + 1] = item.Id end
   end
   return found
+end
+
+-- Volumes with the guest of another version of this program; one that is in use is refused by the engine.
+local function old_volumes(api)
+  local list = api:call("GET", "/volumes", { query = { filters = { label = { owner.LABEL .. ".init=1" } } }, timeout_s = LIST_S })
+  local mine, found = guest.volume(), {}
+  for _, volume in ipairs(apis.list(list and list.Volumes)) do
+    if volume.Name:sub(1, #mine) ~= mine then found[#found + 1] = volume.Name end
+  end
+  return found
+end
+
+---Also removes the volumes of other versions, for `agentbox prune`.
+---@async
+---@param api agentbox.docker.Api
+---@param dry? boolean
+---@return integer count
+function M.all(api, dry)
+  local count, volumes = M.run(api, dry) or 0, old_volumes(api)
+  if dry then return count + #volumes end
+  for _, name in ipairs(volumes) do
+    if api:call("DELETE", "/volumes/" .. name) then count = count + 1 end
+  end
+  return count
 end
 
 ---@async

@@ -1,0 +1,59 @@
+--- conform/trees.lua: whole trees, layers, and the end of a sandbox.
+return {
+  { id = "tree.copy", what = "a tree copied to another sandbox: links, modes, owners, holes; no FIFOs", needs = "confinement",
+    run = function(t)
+      t:sh [[mkdir -p src/in/ner; cd src; printf data > in/ner/f; chmod 751 in; ln -s in/ner/f link; mkfifo pipe
+        truncate -s 50M sparse; printf end >> sparse; chmod 4755 in/ner/f; touch -d @1000000000 in/ner/f]]
+      local other = t:another()
+      local counts = t.truth(t.sb:copy_tree("src", other, "dst"), "copy")
+      t.equal(counts.files .. "/" .. counts.dirs .. "/" .. counts.links .. "/" .. counts.skipped, "2/2/1/1", "counts")
+      local out = other:must_exec "cd dst; cat link; stat -c %a in in/ner/f; stat -c %Y in/ner/f; readlink link; tail -c 3 sparse"
+      t.equal(out.stdout, "data751\n4755\n1000000000\nin/ner/f\nend", "the copy")
+      t.truth(tonumber(other:must_exec("du -k dst/sparse").stdout:match "%d+") < 1000, "holes are holes")
+    end },
+  { id = "tree.copy-cap", what = "a copy has caps", needs = "confinement", run = function(t)
+    t:sh "mkdir big; head -c 300000 /dev/zero > big/a; touch big/b big/c"
+    local other = t:another()
+    local ok, problem = t.sb:copy_tree("big", other, "x", { max_bytes = 100000 })
+    t.equal(ok, nil, "bytes")
+    t.code(problem, "toobig", "bytes")
+    ok, problem = t.sb:copy_tree("big", other, "y", { max_entries = 2 })
+    t.equal(ok, nil, "entries")
+    t.code(problem, "toobig", "entries")
+  end },
+  { id = "layer.freeze", what = "frozen files are there in every sandbox that stands on them, and none sees another's",
+    needs = "freeze", run = function(t)
+      t:sh "echo base > f; rm -f /etc/motd; echo outside > /opt-file; chmod 640 f"
+      local layer <close> = t.truth(t.sb:freeze(), "freeze")
+      local a, b = t:another { layers = { layer } }, t:another { layers = { layer } }
+      t.equal(a:must_exec("cat f /opt-file; stat -c %a f; echo a > f").stdout, "base\noutside\n640\n", "the first")
+      t.equal(b:must_exec("cat f").stdout, "base\n", "the second")
+      a:close()
+      b:close()
+    end },
+  { id = "sandbox.fresh", what = "a sandbox begins empty, whatever another left", run = function(t)
+    t:sh "echo x > left; echo y > /tmp/left"
+    t.equal(t:another():must_exec("ls -A; ls /tmp/left 2>/dev/null").stdout, "", "files")
+  end, differs = { none = "/tmp is the host's" } },
+  { id = "sandbox.close", what = "close twice; what comes after it is an error of code sandbox", run = function(t)
+    local sb = t:another()
+    t.truth(sb:close() and sb:close(), "close")
+    local out, problem = sb:exec "true"
+    t.equal(out, nil, "exec")
+    t.code(problem, "sandbox", "exec")
+    out, problem = sb:read "x"
+    t.equal(out, nil, "read")
+    t.code(problem, "sandbox", "read")
+  end },
+  { id = "sandbox.close-busy", what = "close ends what runs: the wait for it is an error, not an outcome", needs = "tree",
+    run = function(t)
+      local fiber = require "agentbox.sys.fiber"
+      local sb = t:another()
+      local waiting = fiber.spawn(function() return sb:exec "sleep 300" end)
+      fiber.sleep(0.2)
+      sb:close()
+      local _, out, problem = waiting:join(30)
+      t.equal(out, nil, "exec")
+      t.code(problem, "sandbox", "exec")
+    end },
+}
