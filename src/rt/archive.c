@@ -396,7 +396,7 @@ static int read_entries(struct unpack *u)
     struct archive_entry *e;
     int rc;
     while ((rc = ab_la.archive_read_next_header(u->tar, &e)) != ARCHIVE_EOF) {
-        if (u->err->code || rc < ARCHIVE_WARN)
+        if (u->err->code || (rc != ARCHIVE_OK && rc != ARCHIVE_WARN))
             return damaged(u, u->tar);
         if (one_entry(u, e) < 0)
             return -1;

@@ -34,7 +34,12 @@ local function place(sb, path)
   return nil, err.new("denied", path .. ": /proc and /dev belong to the kernel; only commands in the sandbox see them")
 end
 
-local function lookup(sb, name)
+---The entry of that name in the sandbox's /etc/passwd.
+---@param sb agentbox.Sandbox
+---@param name string
+---@return { uid: integer, gid: integer, home: string, name: string }?
+---@return agentbox.Err?
+function M.lookup(sb, name)
   local passwd, problem = sb._raw:read("/etc/passwd", 1 << 20)
   if not passwd then return nil, problem end
   for line in passwd:gmatch "[^\n]+" do
@@ -56,7 +61,7 @@ function M.user(sb, user)
   if uid then
     found = { uid = tonumber(uid), gid = tonumber(gid) or tonumber(uid) }
   else
-    found, problem = lookup(sb, user)
+    found, problem = M.lookup(sb, user)
     if not found then return nil, problem end
   end
   if found.uid < sb._raw:user_count() and found.gid < sb._raw:user_count() then return found end

@@ -207,7 +207,8 @@ function Build:_owner(chown)
   if group ~= "" and group ~= user then
     return nil, err.new("unsupported", "--chown with a group's name; give numbers")
   end
-  return files.user(sb, user)
+  if user == "root" then return { uid = 0, gid = 0 } end
+  return files.lookup(sb, user)
 end
 
 function steps.copy(self, step)

@@ -30,23 +30,23 @@ local function check(self, counts)
   end
 end
 
--- Digits of blobs and keys of trees that names lead to.
+-- Digits of blobs, and keys of trees, that names lead to. A tree may be called as one of its blobs.
 local function needed(self)
-  local keep = {}
+  local blobs, trees = {}, {}
   for _, ref in ipairs(self:refs()) do
-    keep[store.hex(ref.manifest)] = true
+    blobs[store.hex(ref.manifest)] = true
     local manifest = document.manifest(self:document(ref.manifest) or {})
     local config = manifest and document.config(self:document(manifest.config.digest), #manifest.layers)
     if manifest then
-      keep[store.hex(manifest.config.digest)] = true
-      for _, layer in ipairs(manifest.layers) do keep[store.hex(layer.digest)] = true end
+      blobs[store.hex(manifest.config.digest)] = true
+      for _, layer in ipairs(manifest.layers) do blobs[store.hex(layer.digest)] = true end
     end
     if config then
       local chain = tree.chain(config.diff_ids)
-      keep[tree.key(chain[#chain])] = true
+      trees[tree.key(chain[#chain])] = true
     end
   end
-  return keep
+  return blobs, trees
 end
 
 local function sweep_blobs(self, keep, counts)
@@ -91,9 +91,9 @@ function M.gc(opts)
     if fs.remove(self:path("partial", entry.name)) then counts.leftovers = counts.leftovers + 1 end
   end
   if opts.check then check(self, counts) end
-  local keep = needed(self)
-  sweep_blobs(self, keep, counts)
-  sweep_trees(self, keep, counts)
+  local blobs, trees = needed(self)
+  sweep_blobs(self, blobs, counts)
+  sweep_trees(self, trees, counts)
   return counts
 end
 

@@ -284,8 +284,10 @@ local function import_file(self, path, opts)
   })
   if counts and M._inside(dir, "manifest.json") then
     images, problem = import_saved(self, dir, opts) -- newer files have an index.json too, which knows fewer names
+  elseif counts and M._inside(dir, "index.json") then
+    images, problem = import_oci(self, dir, opts)
   elseif counts then
-    images, problem = import_dir(self, dir, opts)
+    problem = err.new("invalid", path .. " is no image: it has neither manifest.json nor index.json")
   end
   child.remove(self:path "tmp", called)
   if counts or problem.code ~= "invalid" then return images, problem end

@@ -49,7 +49,7 @@ function M.parse(text)
   local registry = HUB
   if first and (first:find "[.:]" or first == "localhost") then
     registry, rest = first, tail
-    if not registry:find "^%[?[%w.:-]+%]?[%d:]*$" then return bad(text, "the registry") end
+    if not registry:find "^%[?[%w:][%w.:-]*%]?[%d:]*$" then return bad(text, "the registry") end
   end
   local repository, tag = rest:match "^(.-):([^:/]*)$"
   repository = repository or rest

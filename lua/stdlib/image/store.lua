@@ -30,11 +30,15 @@ local DOCUMENT_MAX = 8 << 20
 local Store = {}
 Store.__index = Store
 
+---@private
+---@type string?   # tests have stores of their own
+M._home = nil
+
 ---Where the store is: below $AGENTBOX_HOME, else $XDG_DATA_HOME/agentbox, else ~/.local/share/agentbox.
 ---@return string? dir
 ---@return agentbox.Err?
 function M.dir()
-  local home = os_.env "AGENTBOX_HOME"
+  local home = M._home or os_.env "AGENTBOX_HOME"
   if not home or home == "" then
     local data = os_.env "XDG_DATA_HOME"
     if not data or data:sub(1, 1) ~= "/" then
