@@ -32,6 +32,8 @@ function M.test_members_of_a_sample()
   lu.assertEquals(t.messages[5].reasoning_content, "look first")
   lu.assertEquals({ t.metrics.steps, t.metrics.tool_calls, t.metrics.model_calls }, { 1, 1, 2 })
   lu.assertEquals({ t.metrics.prompt_tokens, t.metrics.completion_tokens, t.metrics.total_tokens }, { 100, 13, 113 })
+  local usage = t.line.calls[1].usage
+  lu.assertEquals({ usage.prompt, usage.completion }, { 40, 9 })
   lu.assertEquals(t.metrics.duration_s, 3.2)
   lu.assertEquals({ t.version_min, t.version_max }, { 12, 12 })
   lu.assertEquals(errors_of(t), {})

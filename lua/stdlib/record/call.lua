@@ -15,7 +15,7 @@ local redact, tuple = secret.redact, sys.tuple
 local put_call = sys.row({
   "agent", "api", "error", "finish", "i", "leaf", "model", "notes", "out", "purpose", "repaired", "request", "response",
   "response_id", "sampling", "session", "t", "tokens", "trainable", "tries", "usage", "versions",
-}, { error = true, finish = true, notes = true, request = true, response = true, sampling = true, t = true })
+}, { error = true, finish = true, notes = true, request = true, response = true, sampling = true, t = true, usage = true })
 local put_finish = sys.row { "norm", "raw" }
 local put_usage = sys.row { "cached", "completion", "prompt", "total" }
 
