@@ -22,7 +22,7 @@ local M = {
     { "--agent", "NAME", "the agent", default = "tool_loop" },
     { "--verifier", "NAME", "score with this verifier instead of the task's" },
     { "--image", "NAME", "sandbox image", default = "host" },
-    { "--backend", "NAME", "what makes sandboxes: native or none", default = "native" },
+    { "--backend", "NAME", "what makes sandboxes: native, docker, podman or none", default = "native" },
     { "--network", "let the sandbox reach the network" },
     { "--cpu", "N", "CPUs of the sandbox", number = true, default = 1 },
     { "--memory-mb", "MB", "memory of the sandbox", integer = true, default = 512 },

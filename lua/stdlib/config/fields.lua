@@ -35,6 +35,7 @@ M.sections = {
   },
   sandbox = {
     backend = "string", image = "string", network = "any", env = "map", workspace_dir = "string", limits = limits,
+    runtime = "string", read_only = "boolean",
   },
   run = { out = "string", seed = "integer", verifier = "string" },
   lua_path = "paths",
@@ -77,6 +78,8 @@ M.settings = {
   { key = "sandbox.image", flag = "image", task = "image", env = { "AGENTBOX_IMAGE" }, default = "host" },
   { key = "sandbox.network", flag = "network", task = "network", default = "none" },
   { key = "sandbox.env", task = "env" },
+  { key = "sandbox.runtime" },
+  { key = "sandbox.read_only" },
   { key = "sandbox.workspace_dir", default = "/workspace" },
   { key = "sandbox.limits.cpu_count", min = 0.01, flag = "cpu", task = "limits.cpu_count", default = 1 },
   { key = "sandbox.limits.memory_mb", min = 1, flag = "memory_mb", task = "limits.memory_mb", default = 512 },

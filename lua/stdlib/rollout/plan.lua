@@ -40,7 +40,7 @@ local SANDBOX = {
   backend = { "string" }, image = { "string" }, network = { "string|map|boolean" }, env = { "map" },
   limits = { "map" }, workspace = { "string" }, workspace_dir = { "string" }, working_dir = { "string" },
   user = { "string|integer" }, labels = { "map" }, ensure_pytest = { "boolean" }, auto_pull = { "boolean" },
-  keep_on_failure = { "boolean" }, options = { "map" },
+  keep_on_failure = { "boolean" }, options = { "map" }, runtime = { "string" }, read_only = { "boolean" },
 }
 
 --- The options of rollout.run and rollout.start.
@@ -124,7 +124,7 @@ local function sandbox_spec(opts, the_task, run_id)
     network = network_of(given.network, given.limits or {}) or network_of(the_task.network, the_task.limits or {})
       or M.DEFAULTS.network,
     env = merged(the_task.env, given.env), workspace = given.workspace or given.workspace_dir or M.DEFAULTS.workspace,
-    user = given.user, name = M.sandbox_name(run_id, the_task.task_id),
+    user = given.user, runtime = given.runtime, read_only = given.read_only, name = M.sandbox_name(run_id, the_task.task_id),
   }
   limits.network_disabled = nil
   spec.limits = limits
