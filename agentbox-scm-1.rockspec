@@ -23,6 +23,7 @@ external_dependencies = {
   OPENSSL = { header = "openssl/evp.h" },
   SECCOMP = { header = "seccomp.h" },
   SQLITE = { header = "sqlite3.h" },
+  ARCHIVE = { header = "archive.h" },
 }
 build = {
   type = "cmake",

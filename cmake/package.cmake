@@ -12,7 +12,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # Loaded when first used, so dpkg-shlibdeps does not see them; renamed by the 64-bit time transition.
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "libcurl4 | libcurl4t64, libssl3 | libssl3t64, libsqlite3-0, ca-certificates")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libcurl4 | libcurl4t64, libssl3 | libssl3t64, libsqlite3-0, libarchive13 | libarchive13t64, ca-certificates")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-pytest, uidmap")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
   ${CMAKE_SOURCE_DIR}/packaging/deb/postinst ${CMAKE_SOURCE_DIR}/packaging/deb/prerm)

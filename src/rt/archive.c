@@ -212,6 +212,7 @@ static int set_root(struct unpack *u, struct archive_entry *e)
     if (chown(".", uid, gid) < 0 || chmod(".", ab_la.archive_entry_mode(e) & 07777) < 0)
         return ab_err_sys(u->err, errno, "set the root's attributes");
     keep_time(u, ".", mtime_of(e));
+    ab_pathset_add(&u->timed, ".");
     return 0;
 }
 
@@ -344,8 +345,10 @@ static int one_entry(struct unpack *u, struct archive_entry *e)
     ab_la.archive_entry_unset_atime(e);
     filter_attributes(u, e);
     set_owner(u, e);
-    if (type == AE_IFDIR && !hard && u->rules->layer)
+    if (type == AE_IFDIR && !hard && u->rules->layer) {
         keep_time(u, u->path, mtime_of(e));
+        ab_pathset_add(&u->timed, u->path); /* those above it are there already */
+    }
     return write_entry(u, e);
 }
 

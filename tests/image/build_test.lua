@@ -116,17 +116,18 @@ function M.test_from_scratch()
 end
 
 function M.test_what_fails_says_where()
-  local image, problem = build "FROM base\n\nRUN echo before; echo broken >&2; exit 7"
-  lu.assertNil(image)
+  local function problem_of(text)
+    local image, problem = build(text)
+    lu.assertNil(image)
+    return problem
+  end
+  local problem = problem_of "FROM base\n\nRUN echo before; echo broken >&2; exit 7"
   lu.assertStrContains(problem.msg, "line 3: ")
   lu.assertStrContains(problem.msg, "ended with 7")
   lu.assertStrContains(problem.msg, "broken")
-  _, problem = build "FROM not-here-at-all:1@sha256:12"
-  lu.assertEquals(problem.code, "badarg")
-  _, problem = build "FROM base\nCOPY nothing /"
-  lu.assertStrContains(problem.msg, "line 2: nothing in the context is called nothing")
-  _, problem = build "FROM base\nCOPY ../a /"
-  lu.assertStrContains(problem.msg, "leaves the context")
+  lu.assertEquals(problem_of("FROM not-here-at-all:1@sha256:12").code, "badarg")
+  lu.assertStrContains(problem_of("FROM base\nCOPY nothing /").msg, "line 2: nothing in the context is called nothing")
+  lu.assertStrContains(problem_of("FROM base\nCOPY ../a /").msg, "leaves the context")
 end
 
 function M.test_what_is_refused()
