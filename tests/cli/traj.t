@@ -75,10 +75,12 @@ agentbox: <*>missing.json<*>
 What is stored can be checked.
 
 $ agentbox run $SRC/tasks/sum_list -o out >/dev/null 2>&1; agentbox traj check out
-trajectories=1 problems=0
+for training: 0 of 1; kept from it: 1 no token ids from the server
+trajectories=1 groups=0 problems=0
 [exit 0]
 
 $ sed -i 's/list/lust/' out/*/trajectories-00000.jsonl; agentbox traj check out
--: <*>trajectories-00000.jsonl:1: <*>the line does not have its recorded sum
-trajectories=0 problems=1
+-: <*>trajectories-00000.jsonl:1: the line does not have its recorded sum (rule 12)
+for training: 0 of 0
+trajectories=0 groups=0 problems=1
 [exit 1]

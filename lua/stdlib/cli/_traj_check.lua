@@ -73,7 +73,9 @@ end
 local function removed_printer(args)
   if not args.removed then return nil end
   return function(t, why)
-    if args.json then return put(json.encode(json.object { id = t.id, task_id = t.task_id, removed = why }), "\n") end
+    if args.json then
+      return put(json.encode(json.object({ id = t.id, task_id = t.task_id, removed = why }, { "id", "task_id" })), "\n")
+    end
     put(("%s: not for training: %s\n"):format(out.line(t.id), out.line(table.concat(why, "; "))))
   end
 end

@@ -58,12 +58,48 @@ end
 
 M.commands = {
   {
+    name = "list", summary = "the trajectories of a run, a line each",
+    description = "Lists what PATH holds: id, attempt, task, status, reward, why it ended. A run's folder is listed from "
+        .. "its index, without reading messages.",
+    arguments = { { "path", "a run folder, a folder of them, or a record" } },
+    options = {
+      { "--status", "STATUS", "only this final status: success, failed, timeout, error, max_steps" },
+      { "--class", "CLASS", "only failures of this class: policy, task, verifier, sandbox, model_server, engine" },
+      { "--task", "ID", "only this task" },
+      { "--limit", "N", "at most so many", number = true },
+      { "--json", "one JSON object a line" },
+    },
+    run = function(args) return require "agentbox.cli._traj_list".run(args) end,
+  },
+  {
+    name = "stats", summary = "counts, rewards, pass@k, tokens, cost and time",
+    description = "Sums up each RUN: how rollouts ended, the rewards, the unbiased pass@k, tokens and what they cost, and "
+        .. "where the time went. docs/metrics.md has every formula. Prices are the section `prices` of the configuration, "
+        .. "or of --prices FILE: for each model the dollars for a million tokens, as {prompt, completion, cached}.",
+    arguments = { { "run", "a run folder, a folder of them, or a record", args = "+" } },
+    options = {
+      { "--pass-at", "LIST", "the k of pass@k, as in 1,4,16 (default: powers of two)" },
+      { "--prices", "FILE", "a price table in JSON or YAML" },
+      { "--json", "one JSON object for each RUN" },
+    },
+    run = function(args) return require "agentbox.cli._traj_stats".run(args) end,
+  },
+  {
     name = "show", summary = "ids, status, reward, verifier output and the last tool calls",
     description = "Shows one trajectory: PATH is a record, a run folder or an AgentBox JSON. Where there are "
-        .. "several, name one: PATH#ID.",
+        .. "several, name one: PATH#ID. In a run's folder the beginning of an id will do.",
     arguments = { { "path", "a trajectory" } },
     options = { { "--json", "print AgentBox's JSON of it" } },
     run = show,
+  },
+  {
+    name = "tokens", summary = "the token ledger of one trajectory, a line for each call",
+    description = "For each call that has token ids: how many its prompt has, how many of those are common with prompt and "
+        .. "output of the call it goes on from (the longest common prefix), how many were sampled, the class of the drift "
+        .. "(first, clean, realign, fork, unknown), and the version of the weights.",
+    arguments = { { "path", "a trajectory, as PATH#ID" } },
+    options = { { "--json", "one JSON object a line" } },
+    run = function(args) return require "agentbox.cli._traj_tokens".run(args) end,
   },
   {
     name = "check", summary = "verify sums, invariants and bodies of what is stored",

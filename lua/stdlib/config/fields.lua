@@ -38,6 +38,7 @@ M.sections = {
     runtime = "string", read_only = "boolean",
   },
   run = { out = "string", seed = "integer", verifier = "string" },
+  prices = "map",
   lua_path = "paths",
   tools = "paths",
 }

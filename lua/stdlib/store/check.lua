@@ -163,6 +163,13 @@ local function check_traj(self, t)
   if json.is_object(t.line.use) then count_use(self, t) end
 end
 
+-- Damage is named by its place once.
+local function add_damage(self, damage, path)
+  local where = damage.where or path
+  local msg = damage.msg:sub(1, #where + 2) == where .. ": " and damage.msg:sub(#where + 3) or damage.msg
+  add(self, "-", 12, where, msg)
+end
+
 -- A damaged line is a problem of its own, and the lines behind it are read all the same.
 local function check_lines(self, path)
   local file <close>, problem = lines.open(path)
@@ -173,7 +180,7 @@ local function check_lines(self, path)
     self.report.bytes = self.report.bytes + #text + 1
     if text ~= "" then
       local t, damage = read.line(text, path, n)
-      if t then check_traj(self, t) else add(self, "-", 12, damage.where, damage.msg) end
+      if t then check_traj(self, t) else add_damage(self, damage, path) end
     end
   end
   return true
@@ -183,7 +190,7 @@ local function check_document(self, path)
   local ok, problem = read.visit(path, function(t) check_traj(self, t) end)
   if ok then return true end
   if problem.code ~= "parse" then return nil, problem end
-  add(self, "-", 12, problem.where or path, problem.msg)
+  add_damage(self, problem, path)
   return true
 end
 

@@ -219,13 +219,60 @@ function M.visit(path, fn)
   end
 end
 
---- The one trajectory at a path; `PATH#ID` picks one of several.
+-- The rows below a path whose id begins with a text, each with its run folder; nil when the path holds no run.
+local function rows_with(base, prefix)
+  local files, problem = M.files(base)
+  if not files then return nil, problem end
+  local found, last = {}, nil
+  for _, file in ipairs(files) do
+    if not file.run_dir then return nil end
+    if file.run_dir ~= last then
+      local known = rows.open(file.run_dir)
+      for _, row in ipairs(known:find(prefix)) do
+        row.run_dir = file.run_dir
+        found[#found + 1] = row
+      end
+      known:close()
+    end
+    last = file.run_dir
+  end
+  return found
+end
+
+local function several(path, found)
+  local ids = {}
+  for i = 1, math.min(#found, 3) do ids[i] = found[i].id end
+  if #found > 3 then ids[4] = "..." end
+  return nil, err.new("exists", ("%s: %d trajectories: %s"):format(path, #found, table.concat(ids, ", ")))
+end
+
+-- The one whose id is `id`, or the only one whose id begins with it.
+local function by_id(base, id, path)
+  local found, problem = rows_with(base, id)
+  if not found then return nil, problem end
+  local exact = {}
+  for _, row in ipairs(found) do
+    if row.id == id then exact[#exact + 1] = row end
+  end
+  if #exact == 1 then found = exact end
+  if #found > 1 then return several(path, found) end
+  if #found == 0 then return nil end
+  return M.at(found[1].run_dir, found[1].segment, found[1].offset)
+end
+
+--- The one trajectory at a path; `PATH#ID` picks one of several. In a run's folder the beginning of an id will do when no
+--- other one begins so.
 ---@async
 ---@nodiscard
 ---@param path string
 ---@return agentbox.Traj?
 ---@return agentbox.Err? err
 function M.one(path)
+  local base, id = selected(path)
+  if id then
+    local t, problem = by_id(base, id, path)
+    if t or problem then return t, problem end
+  end
   local found, n = nil, 0
   local ok, problem = M.visit(path, function(t) found, n = found or t, n + 1 end)
   if not ok then return nil, problem end
