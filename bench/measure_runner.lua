@@ -1,0 +1,168 @@
+--- Thousands of rollouts at once beside a model that takes a second, and what their parts cost alone on this machine.
+---
+---     agentbox script bench/measure_runner.lua [ROLLOUTS] [SLOW-LLM]
+local ab = require "agentbox"
+local os_ = require "agentbox.sys.os"
+
+local here = arg[0]:match "^(.*)/[^/]*$" or "."
+local TURNS, LATENCY_S = 10, 1
+local CORES = 2
+local clock = ab.time.monotonic
+
+local function server_says(port, word)
+  local text = assert(ab.http.request { url = ("http://127.0.0.1:%d/%s"):format(port, word), proxy = false }).body
+  local requests, peak, cpu_s = text:match "requests=(%d+) peak=(%d+) cpu_s=([%d.]+)"
+  return { requests = tonumber(requests), peak = tonumber(peak), cpu_s = tonumber(cpu_s) }
+end
+
+-- Ends with the block, on every path: closing the pipe waits for it.
+local function start_server(program)
+  local pipe = assert(io.popen(("exec %s %d %d true"):format(program, LATENCY_S * 1000, TURNS)))
+  local port = assert(pipe:read "n", "the server did not start")
+  return setmetatable({ port = port, pipe = pipe }, { __close = function(self)
+    if not self.said then server_says(port, "quit") end
+  end })
+end
+
+local function numbers(n)
+  local list = {}
+  for i = 1, n do list[i] = i end
+  return list
+end
+
+--- Seconds that one creation takes of this machine when nothing else is done, with as many at once as the run has.
+local function creation_s(count, at_once)
+  local began = clock()
+  ab.async.each(numbers(count), function() assert(ab.sandbox.create { limits = { memory_mb = 512 } }):close() end,
+    { limit = at_once })
+  return (clock() - began) / count
+end
+
+local function command_s(count, at_once)
+  local boxes = {}
+  for i = 1, at_once do boxes[i] = assert(ab.sandbox.create()) end
+  local began = clock()
+  ab.async.each(numbers(at_once), function(i)
+    for _ = 1, count // at_once do assert(boxes[i]:exec "true") end
+  end)
+  local took = (clock() - began) / (count // at_once * at_once)
+  for _, box in ipairs(boxes) do box:close() end
+  return took
+end
+
+local function cpu_s()
+  local text = assert(ab.fs.read "/proc/self/stat")
+  local user, system = text:match "^.*%) %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%d+) (%d+)"
+  return (tonumber(user) + tonumber(system)) / 100
+end
+
+-- Samples while the run goes on: what is in flight, and the engine's memory.
+local function watch(run, samples)
+  return ab.async.spawn(function()
+    local began = clock()
+    while run.state ~= "over" do
+      local stats = run:stats()
+      samples[#samples + 1] = { t = clock() - began, rollouts = stats.running, calls = stats.calls, rss = os_.memory_rss(), heap = collectgarbage "count",
+        ended = stats.numbers.rollouts }
+      ab.async.sleep(0.5)
+    end
+  end)
+end
+
+local function measure(count, program)
+  local dir = assert(ab.fs.tmpdir "agentbox-bench-")
+  local server <close> = start_server(program)
+  local samples = {}
+  local limits = { creating = 8, commands = 8, judges = 8 }
+  local model = ab.model.open { model = "m", base_url = ("http://127.0.0.1:%d/v1"):format(server.port), timeout_s = 600 }
+  local before = { create = creation_s(200, limits.creating), command = command_s(2000, limits.commands) }
+  local cpu = cpu_s()
+  local made = 0
+  local run <close> = assert(ab.runner.start {
+    tasks = function()
+      made = made + 1
+      if made > count then return nil end
+      return { task_id = "t" .. made, description = "Run true.", verifier = { type = "command", command = "true" } }
+    end,
+    model = model, concurrency = count, limits = limits, lookahead = 64, out = dir, agentbox_json = false,
+    max_steps = TURNS + 5, timeout_s = 3600,
+  })
+  local began = clock()
+  local watcher = watch(run, samples)
+  local sum = run:wait()
+  local wall = clock() - began
+  watcher:join()
+  cpu = cpu_s() - cpu
+  local after = { create = creation_s(200, limits.creating), command = command_s(2000, limits.commands) }
+  server.said = server_says(server.port, "quit")
+  local stored = 0
+  for _, entry in ipairs(assert(ab.fs.list(sum.run_dir))) do
+    stored = stored + (ab.fs.stat(sum.run_dir .. "/" .. entry.name).size or 0)
+  end
+  assert(ab.fs.remove(dir, true))
+  return {
+    sum = sum, wall = wall, cpu = cpu, server = server.said, samples = samples, stored = stored,
+    create_s = (before.create + after.create) / 2, command_s = (before.command + after.command) / 2,
+    creations = run.limits.creating.entered,
+    commands = sum.steps + 2 * sum.rollouts, -- a check after seeding and the verifier's
+  }
+end
+
+local function bound_of(m)
+  local parts = {
+    latency = (TURNS + 1) * LATENCY_S, creation = m.creations * m.create_s, commands = m.commands * m.command_s,
+    server = m.server.cpu_s / CORES,
+  }
+  parts.all = parts.latency + parts.creation + parts.commands + parts.server
+  return parts
+end
+
+local function plot(samples)
+  local most, lines = 1, {}
+  for _, one in ipairs(samples) do most = math.max(most, one.rollouts) end
+  local every = math.max(1, #samples // 24)
+  for i = 1, #samples, every do
+    local one = samples[i]
+    local width = math.floor(50 * one.rollouts / most + 0.5)
+    local calls = math.min(width, math.floor(50 * one.calls / most + 0.5))
+    lines[#lines + 1] = ("%6.1f s |%s%s%s| %4d rollouts, %4d in a model call, %4d ended"):format(one.t, ("#"):rep(calls),
+      ("-"):rep(width - calls), (" "):rep(50 - width), one.rollouts, one.calls, one.ended)
+  end
+  return table.concat(lines, "\n")
+end
+
+local function peak(samples, name)
+  local most = 0
+  for _, one in ipairs(samples) do most = math.max(most, one[name]) end
+  return most
+end
+
+local function main(count, program)
+  ab.log.set_level "error"
+  local m = measure(count, program)
+  local bound, sum = bound_of(m), m.sum
+  local function say(...) print((...):format(select(2, ...))) end
+  say("%d rollouts at once, %d turns with a command each, a model of %g s", count, TURNS, LATENCY_S)
+  say("ended %d, solved %d, unscored %d", sum.rollouts, sum.solved, sum.unscored)
+  say("wall              %.1f s", m.wall)
+  say("lower bound       %.1f s = %.1f latency + %.1f creation (%d x %.2f ms) + %.1f commands (%d x %.2f ms) + %.1f server",
+    bound.all, bound.latency, bound.creation, m.creations, m.create_s * 1e3, bound.commands, m.commands, m.command_s * 1e3,
+    bound.server)
+  say("ratio             %.2f", m.wall / bound.all)
+  say("engine CPU        %.1f s, %.0f us a turn", m.cpu, m.cpu / math.max(1, sum.steps + sum.rollouts) * 1e6)
+  say("engine memory     %.0f MB at most, %.0f MB of it Lua's", peak(m.samples, "rss") / 1e6, peak(m.samples, "heap") / 1e3)
+  say("record            %.1f MB, %.1f KB a rollout", m.stored / 1e6, m.stored / 1e3 / math.max(1, sum.rollouts))
+  for _, name in ipairs { "rollouts", "model_calls", "creating", "commands", "judges" } do
+    local one = sum.peaks[name]
+    say("peak %-12s %d%s", name, one.peak, one.max and (" of %d"):format(one.max) or "")
+  end
+  say("server            %d requests, %d held at once, %.1f s of CPU", m.server.requests, m.server.peak, m.server.cpu_s)
+  print(plot(m.samples))
+  return m, bound
+end
+
+if arg[0]:find "measure_runner%.lua$" then
+  main(tonumber(arg[1]) or 2000, arg[2] or here .. "/../build/release/bench/bench-slow-llm")
+end
+
+return main
