@@ -207,7 +207,7 @@ static void set_connection(struct ab_http_transfer *t, const struct ab_http_spec
     lib->easy_setopt(t->easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
     lib->easy_setopt(t->easy, CURLOPT_BUFFERSIZE, READ_BUFFER_BYTES);
     lib->easy_setopt(t->easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
-    lib->easy_setopt(t->easy, CURLOPT_FORBID_REUSE, spec->once ? 1L : 0L);
+    lib->easy_setopt(t->easy, CURLOPT_FORBID_REUSE, spec->once && !spec->bare ? 1L : 0L);
     lib->easy_setopt(t->easy, CURLOPT_CONNECT_ONLY, spec->bare ? 1L : 0L);
     lib->easy_setopt(t->easy, CURLOPT_ACCEPT_ENCODING,
                      ""); /* decode what comes all the same */

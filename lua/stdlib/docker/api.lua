@@ -22,6 +22,7 @@ local NEWEST = { 1, 47 } -- what was tried; a daemon's own newest is used below 
 ---@field engine string      # "docker" or "podman"
 ---@field address string     # as a person writes it
 ---@field call_s number
+---@field keep_alive? boolean  # false: a connection for each call
 local Api = {}
 Api.__index = Api
 
@@ -51,11 +52,12 @@ end
 ---Where the engine is, as its own tools would find it: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH; for podman
 ---CONTAINER_HOST. Nothing is connected yet.
 ---@param engine "docker"|"podman"
+---@param address? string     # instead of what the environment says
 ---@return agentbox.docker.Api?
 ---@return agentbox.Err?
-function M.new(engine)
+function M.new(engine, address)
   local variable = engine == "podman" and "CONTAINER_HOST" or "DOCKER_HOST"
-  local address = os_.env(variable)
+  address = address or os_.env(variable)
   if not address or address == "" then address = default_address(engine) end
   local self = setmetatable({
     engine = engine, address = address, tls = {},
@@ -106,6 +108,7 @@ local function spec_of(self, method, name, opts)
     method = method, url = self.base .. target(self, name, opts.query), unix_socket = self.socket, proxy = false,
     ca_pem = self.tls.ca_pem, cert_pem = self.tls.cert_pem, key_pem = self.tls.key_pem,
     connect_timeout_s = math.min(CONNECT_S, opts.timeout_s or self.call_s), timeout_s = opts.timeout_s or self.call_s,
+    keep_alive = self.keep_alive,
   }
 end
 
@@ -250,8 +253,10 @@ function Api:attach(id)
   local connection
   connection, problem = sys_http.connect(spec)
   if not connection then return nil, unreachable(self, problem) end
+  local late
   local alarm = fiber.spawn(function()
     fiber.sleep(self.call_s)
+    late = true
     connection:close()
   end)
   local query = { stream = 1, stdin = 1, stdout = 1, stderr = 1 }
@@ -263,6 +268,7 @@ function Api:attach(id)
   alarm:cancel()
   if status == 101 or status == 200 then return connection, rest end
   connection:close()
+  if late then rest = err.new("timeout", ("no answer within %g s (attach)"):format(self.call_s)) end
   if not status then return nil, unreachable(self, rest) end
   return nil, refused(self, { status = status, body = rest }, "attach")
 end

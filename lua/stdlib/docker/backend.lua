@@ -9,8 +9,9 @@ local sweep = require "agentbox.docker.sweep"
 local M = {}
 
 ---@param engine "docker"|"podman"
+---@param address? string     # where it is, when the environment does not say so
 ---@return table backend
-function M.new(engine)
+function M.new(engine, address)
   local backend = { name = engine, can_freeze = true, is_container = true }
   local api, problem
 
@@ -18,7 +19,7 @@ function M.new(engine)
   ---@return agentbox.docker.Api?
   ---@return agentbox.Err?
   function backend.api()
-    if not api then api, problem = apis.new(engine) end
+    if not api then api, problem = apis.new(engine, address) end
     return api, problem
   end
 

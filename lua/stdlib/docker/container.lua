@@ -19,7 +19,6 @@ local rand = require "agentbox.sys.rand"
 
 local M = {}
 
-local GREETING_S = 60
 local LAST_WORDS_S = 5
 local REMOVE_TRIES = 20
 
@@ -80,7 +79,7 @@ local function make(self, spec)
 end
 
 local function greet(self)
-  local hello, problem = self.link:greeting(GREETING_S)
+  local hello, problem = self.link:greeting(self.api.call_s)
   if not hello then return nil, problem end
   local protocol, workspace = ("<I4z"):unpack(hello)
   if protocol ~= frames.PROTOCOL then

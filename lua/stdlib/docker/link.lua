@@ -222,7 +222,7 @@ function Link:fail(problem)
     channel.failed = problem
     channel:notify()
   end
-  if self.on_dead then self.on_dead(problem) end
+  if self.greeted then self.greeted:wake() end
 end
 
 local function deliver(self, kind, id, payload)
@@ -249,12 +249,11 @@ local function keep_stderr(self, piece)
   self.stderr = (self.stderr .. piece):sub(-STDERR_MAX)
 end
 
-local function read_all(self, feed_mux, next_piece)
+local function read_all(self, bytes)
+  local feed_mux, next_piece = frames.demultiplexer()
   local feed, next_frame = frames.parser()
+  local problem
   while not self.dead do
-    local bytes, problem = self.connection:recv()
-    if not bytes then return problem end
-    self.heard, self.asked = time.monotonic(), false
     feed_mux(bytes)
     for stream, piece in next_piece do
       if stream == 2 then
@@ -264,13 +263,14 @@ local function read_all(self, feed_mux, next_piece)
         for kind, id, payload in next_frame do deliver(self, kind, id, payload) end
       end
     end
+    bytes, problem = self.connection:recv()
+    if not bytes then return problem end
+    self.heard, self.asked = time.monotonic(), false
   end
 end
 
 local function run(self, first, why)
-  local feed_mux, next_piece = frames.demultiplexer()
-  feed_mux(first)
-  local fine, problem = pcall(read_all, self, feed_mux, next_piece)
+  local fine, problem = pcall(read_all, self, first)
   if self.dead then return end
   if not fine then
     log.warn("a container's stream is no protocol of ours: " .. tostring(problem))
