@@ -22,6 +22,7 @@ local memory = require "agentbox.runner.memory"
 local options = require "agentbox.runner.options"
 local outcome = require "agentbox.outcome"
 local rand = require "agentbox.sys.rand"
+local registry = require "agentbox.runner.registry"
 local schema = require "agentbox.schema"
 local source = require "agentbox.runner.source"
 local store = require "agentbox.store"
@@ -58,6 +59,7 @@ local M = { folder = source.folder }
 ---@field policy? { version: integer, model?: string }
 ---@field max_staleness? integer    # versions that a rollout may be behind
 ---@field inflight? "finish"|"restart"   # what becomes of calls in flight when the weights change
+---@field total? integer            # rollouts that there will be, if that is known: for those who watch
 ---@field retry_errors? boolean     # of a resumed run: also what failed in all its attempts is made again
 ---@field on_event? fun(kind: string, fields: table)
 
@@ -234,6 +236,11 @@ end
 function Run:_over()
   if self.feeder then self.feeder:cancel() end
   self:_event("end", { why = self.why, summary = self:summary() })
+  if self.run_dir then
+    self.ended = true
+    registry.tell(self)
+    registry.remove(self)
+  end
   self.store:close() -- waits: whoever sees the end may remove the folder
   self.state = "over"
   if self.watcher then self.watcher:wake() end
@@ -354,7 +361,7 @@ Run.__close = Run.close
 function Run:stats()
   local agent = self.models.agent
   return {
-    state = self.state, running = self.running, open_groups = #self.open, position = self.source.position,
+    state = self.ended and "over" or self.state, running = self.running, open_groups = #self.open, position = self.source.position,
     calls = agent.gate.running, waiting_calls = agent:waiting(),
     full_s = self.store.full_since and time.now() - self.store.full_since or nil, version = agent.version, rate = self.tally:rate(), numbers = self.tally:numbers(),
     prompt_tokens = agent.prompt_tokens, completion_tokens = agent.completion_tokens,
@@ -475,6 +482,7 @@ function M.start(given)
   }, Run)
   self.models = wrap_models(self)
   self:_recall()
+  if self.run_dir then registry.add(self) end
   self:_event("start", { pid = require "agentbox.sys.os".pid(), resumed = opts.resume == true })
   self.pump = fiber.spawn(flow.run, self)
   return self

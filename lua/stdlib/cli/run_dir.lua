@@ -78,15 +78,11 @@ end
 -- The folder and the id of the run to go on with.
 local function find_run(args, config)
   local fs, json = require "agentbox.fs", require "agentbox.json"
-  local store = require "agentbox.store"
-  local path = args.resume:gsub("(.)/+$", "%1")
-  if not fs.exists(path .. "/run.json") then
-    path = ("%s/%s"):format(args.out or config:value "run.out", store.safe_name(path))
-  end
-  local text, err = fs.read(path .. "/run.json", 16 << 20)
-  if not text then
-    return usage(("no run to resume at %s: %s"):format(args.resume, err.msg), "Name its folder, or its id with --out.")
-  end
+  local path, err = require "agentbox.cli._runs".find(args.resume, config:value "run.out")
+  if not path then return nil, err end
+  local text
+  text, err = fs.read(path .. "/run.json", 16 << 20)
+  if not text then return nil, err end
   local doc = json.decode(text)
   if not json.is_object(doc) or type(doc.run) ~= "string" then return usage(path .. "/run.json is not a run's") end
   if type(doc.args) ~= "table" or not doc.tasks then return usage(path .. ": not a run of run-dir") end
@@ -204,6 +200,7 @@ local function view_of(args, run, total)
 end
 
 local function execute(args, opts, total)
+  opts.total = total
   local async, json = require "agentbox.async", require "agentbox.json"
   local state, view = {}, nil
   function opts.on_event(kind, fields)

@@ -4,12 +4,13 @@ local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 local groups = require "agentbox.runner.group"
 local member = require "agentbox.runner.member"
+local registry = require "agentbox.runner.registry"
 local time = require "agentbox.time"
 local traceback = require "agentbox.traceback"
 
 local M = {}
 
-local TICK_S = 0.25
+local TICK_S, TELL_S = 0.25, 2
 
 -- A failure of our own, or of the lab's code that the run calls: the run's end, with the place.
 local function guarded(run, fn, ...)
@@ -196,7 +197,12 @@ local function check_time(run)
 end
 
 local function watch(run)
+  local told = 0
   while run.state ~= "over" do
+    if run.run_dir and time.monotonic() - told > TELL_S then
+      told = time.monotonic()
+      registry.tell(run)
+    end
     fiber.park(TICK_S)
     check_time(run)
   end
