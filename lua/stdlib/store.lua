@@ -144,7 +144,7 @@ end
 function M.open(dir, opts)
   local self = setmetatable({
     dir = dir, run_id = opts.run_id, run_dir = dir .. "/" .. name.safe(opts.run_id),
-    _json = opts.agentbox_json ~= false, _full_wait_s = opts.full_wait_s or 0,
+    _json = opts.agentbox_json ~= false, _full_wait_s = opts.full_wait_s or 0, _numbers = {},
   }, Store)
   local ok, problem = open_parts(self, opts)
   if ok then return self end
@@ -162,7 +162,7 @@ local function append_once(self, t)
   local ok, problem = blobs.write(self.run_dir, t._from.blobs or {})
   local entry, path
   if ok then ok, problem = self._events:sync() end
-  if ok and self._json then path, problem = documents.write(self.dir, t) end
+  if ok and self._json then path, problem = documents.write(self.dir, t, self._numbers) end
   local text
   if path or ok and not self._json then text, problem = self._planes:pack(secret.redact(json.encode(t.line))) end
   if text then entry, problem = self._segments:append { row = summary.of(t.line), line = frame.close(text) } end

@@ -19,22 +19,28 @@ local function text_of(t)
   return secret.redact(json.encode(agentbox.convert(t), { indent = 2 }))
 end
 
---- Writes the document of a rollout.
+--- Writes the document of a rollout. `numbers` remembers for one folder how far names are taken.
 ---@async
 ---@nodiscard
 ---@param dir string
 ---@param t agentbox.Traj
+---@param numbers table<string, integer>
 ---@return string? path
 ---@return agentbox.Err? err
-function M.write(dir, t)
+function M.write(dir, t, numbers)
   local text, stem = text_of(t), dir .. "/" .. stem_of(t.task_id, t.run_id)
-  local path, n = stem .. ".json", 1
   while true do
-    local ok, problem = fs.write(path, text, { sync = true, exclusive = true })
+    local n = (numbers[stem] or 0) + 1
+    numbers[stem] = n
+    local path = n == 1 and stem .. ".json" or ("%s_%d.json"):format(stem, n)
+    -- Looking is cheap; trying writes the whole file first.
+    local ok, problem
+    if not fs.exists(path) then ok, problem = fs.write(path, text, { sync = true, exclusive = true }) end
     if ok then return path end
-    if problem.code ~= "exists" then return nil, problem end
-    n = n + 1
-    path = ("%s_%d.json"):format(stem, n)
+    if problem and problem.code ~= "exists" then
+      numbers[stem] = n - 1
+      return nil, problem
+    end
   end
 end
 
