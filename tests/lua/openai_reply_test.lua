@@ -76,6 +76,15 @@ function M.test_ids_are_unique()
   test.eq(fake.log()[3].body.messages[2].tool_calls[1].id, "x")
 end
 
+function M.test_a_model_that_calls_without_end()
+  local call = { name = "t", arguments = {} }
+  local calls = {}
+  for i = 1, 5000 do calls[i] = call end
+  local response = assert(open(fakellm.script { { tool_calls = calls } }):complete(ask()))
+  test.eq(#response.message.tool_calls, 256)
+  test.contains(response.notes[#response.notes], "5000 tool calls in one reply: the first 256 are taken")
+end
+
 -- ---------------------------------------------------------------- odd replies
 
 function M.test_optional_members_may_be_missing_null_or_new()

@@ -83,18 +83,31 @@ local function message_of(t, step, lost)
   })
 end
 
+-- Reads messages of nodes, each once: an assistant's is looked at for every one of its calls.
+local function reader()
+  local known = {}
+  return function(node)
+    local message = known[node]
+    if not message then
+      message = choice.message(node)
+      known[node] = message
+    end
+    return message
+  end
+end
+
 -- The tool call that a run answered, from the assistant message before its tool message.
-local function request_of(t, run)
+local function request_of(t, run, read)
   local nodes = t.line.nodes
   local node = run.node and run.node ~= json.null and nodes[run.node + 1]
   if not node then return nil end
   local at = node.p
   while at and at ~= json.null do
     local owner = nodes[at + 1]
-    local message = choice.message(owner)
-    if message.role == "assistant" then
+    local message = owner.o ~= "tool" and read(owner)
+    if message and message.role == "assistant" then
       local calls = message.tool_calls
-      return calls and calls ~= json.null and calls[run.slot + 1] or nil, choice.message(node)
+      return calls and calls ~= json.null and calls[run.slot + 1] or nil, read(node)
     end
     at = owner.p
   end
@@ -106,8 +119,8 @@ local function arguments_of(text)
   return json.is_object(value) and value or json.object {}
 end
 
-local function record_of(t, run)
-  local call, answer = request_of(t, run)
+local function record_of(t, run, read)
+  local call, answer = request_of(t, run, read)
   local arguments = call and arguments_of(call["function"].arguments) or choice.plain(run.args)
   local started = run.t and run.t ~= json.null and run.t
   return object({ "step", "tool_call_id", "name", "arguments", "result", "is_error", "duration_s" }, {
@@ -194,7 +207,8 @@ function M.convert(t)
   doc.messages = json.array {}
   for i, step in ipairs(path) do doc.messages[i] = message_of(t, step, lost) end
   doc.tool_call_records = json.array {}
-  for i, run in ipairs(line.tool_runs) do doc.tool_call_records[i] = record_of(t, run) end
+  local read = reader()
+  for i, run in ipairs(line.tool_runs) do doc.tool_call_records[i] = record_of(t, run, read) end
   doc.reward = t.scored and float(t.reward) or json.null
   doc.final_status = t.final_status
   doc.metrics = M.metrics(t)

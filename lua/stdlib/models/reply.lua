@@ -88,8 +88,11 @@ local function arguments_of(raw)
   return json.encode { _raw = raw }, why, raw, false
 end
 
---- Both come back in every later request.
+--- What of a call comes back in every later request.
 local MAX_NAME_BYTES, MAX_ID_BYTES = 256, 512
+
+--- Calls of one reply that are looked at. A model that repeats itself makes them without end.
+M.MAX_CALLS = 256
 
 local function fresh_id(used, request, i)
   local n = #request.messages
@@ -146,11 +149,14 @@ local function calls_of(message, request, notes)
   end
   if type(list) ~= "table" then return nil end
   local calls, used = json.array {}, setmetatable({}, { __index = M.used_ids(request) })
-  for i, raw in ipairs(list) do
-    local call, renamed, repaired = one_call(raw, i, used, request)
+  for i = 1, math.min(#list, M.MAX_CALLS) do
+    local call, renamed, repaired = one_call(list[i], i, used, request)
     if call then calls[#calls + 1] = call end
     if renamed then notes[#notes + 1] = ("tool call %d got the id %s"):format(i, call.id) end
     if repaired then notes[#notes + 1], notes.repaired = ("arguments of tool call %d repaired"):format(i), true end
+  end
+  if #list > M.MAX_CALLS then
+    notes[#notes + 1] = ("%d tool calls in one reply: the first %d are taken"):format(#list, M.MAX_CALLS)
   end
   return #calls > 0 and calls or nil
 end
