@@ -95,7 +95,7 @@ end
 ---@return agentbox.Image?
 ---@return agentbox.Err?
 function M.get(text)
-  local self, problem = store.open()
+  local self, problem = store.open(true)
   if not self then return nil, problem end
   local ref
   ref, problem = find(self, text)
@@ -108,7 +108,7 @@ end
 ---@return agentbox.Image[]?
 ---@return agentbox.Err?
 function M.list()
-  local self, problem = store.open()
+  local self, problem = store.open(true)
   if not self then return nil, problem end
   local images = {}
   for _, ref in ipairs(self:refs()) do images[#images + 1] = describe(self, ref) end
@@ -116,7 +116,10 @@ function M.list()
 end
 
 local function find_and_hold(text)
-  local self, problem = store.open()
+  local there, problem = M.get(text)
+  if not there then return nil, problem end
+  local self
+  self, problem = store.open()
   if not self then return nil, problem end
   local lock <close>, busy = self:use()
   if not lock then return nil, busy end

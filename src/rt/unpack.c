@@ -397,6 +397,12 @@ static int copy(char **argv)
     return finish_out(out, &counts, &err);
 }
 
+static int check(void)
+{
+    struct ab_err err = {0};
+    return ab_archive_load(&err) < 0 ? fail(&err) : 0;
+}
+
 int ab_unpack_main(int argc, char **argv)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -406,6 +412,8 @@ int ab_unpack_main(int argc, char **argv)
         return remove_tree(argv + 2);
     if (argc == 8 && strcmp(argv[1], "pack") == 0)
         return pack(argv + 2);
+    if (argc == 2 && strcmp(argv[1], "check") == 0)
+        return check();
     if (argc == 6 && strcmp(argv[1], "copy") == 0)
         return copy(argv + 2);
     fprintf(stderr, "%s started by agentbox itself, not by hand\n",

@@ -6,6 +6,7 @@
  *              [ARCHIVE DIFF_ID|-]...      each over the ones before; BASE is linked
  * first agentbox WORD remove DIR NAME        NAME in DIR, with all that is below it
  *     agentbox WORD pack DIR OUT FIRST REST COUNT SKIP|-
+ *     agentbox WORD check                        is everything there that it needs?
  *     agentbox WORD copy OUT UID GID MODE|-      the list of archive.h is on stdin
  *
  * It reads and hashes everything in a user namespace of its own, rooted in DEST, with no

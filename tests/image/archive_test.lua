@@ -207,6 +207,33 @@ function M.test_what_a_sandbox_stands_on_is_not_collected()
   plain:close()
 end
 
+-- B41
+function M.test_an_entrypoint_swallows_nothing()
+  assert(import("saved_entrypoint.tar", { name = "entry:1" }))
+  local sb <close> = assert(ab.sandbox.create { image = "entry:1" })
+  lu.assertEquals(sb:must_exec("echo ok").stdout, "ok\n")
+end
+
+-- B43
+function M.test_a_full_disk_is_told_and_leaves_nothing()
+  if not lab.root then ab.test.skip "only root can mount a small disk" end
+  local said = lab.sh(([[unshare -m sh -c 'mkdir %s/small && mount -t tmpfs -o size=6m none %s/small || exit 1
+    AGENTBOX_HOME=%s/small/home; export AGENTBOX_HOME
+    /proc/%d/exe image import %s/saved.tar; echo status $?; /proc/%d/exe image list; ls %s/small/home/images/tmp']])
+    :format(lab.dir, lab.dir, lab.dir, require "agentbox.sys.os".pid(), lab.dir, require "agentbox.sys.os".pid(), lab.dir))
+  lu.assertStrContains(said, "No space left on device")
+  lu.assertStrMatches(said, ".*status 3\n$")
+end
+
+function M.test_looking_makes_nothing()
+  store._home = home .. "-none"
+  lu.assertEquals(ab.image.list(), {})
+  lu.assertNil((ab.image.get "x"))
+  lu.assertNil((ab.sandbox.create { image = "x" }))
+  lu.assertFalse(fs.exists(store._home))
+  store._home = home
+end
+
 function M.test_an_image_that_is_not_here()
   local sb, problem = ab.sandbox.create { image = "not-here:1" }
   lu.assertNil(sb)

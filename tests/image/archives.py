@@ -146,6 +146,7 @@ def saved(name, layers, diff_ids=None, tag="saved:1", config=None):
     return entries
 
 
+saved("saved_entrypoint", [base], tag="entry:1", config={"Entrypoint": ["/bin/false"], "Cmd": ["x"], "Env": ["PATH=/bin"]})
 settings = {"Env": ["PATH=/bin", "FOO=bar"], "WorkingDir": "/data"}
 saved("saved", [base, second], config=settings)
 saved("saved_base", [base], tag="base:1", config=settings)

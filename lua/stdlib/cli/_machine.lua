@@ -106,6 +106,23 @@ local function engine(name)
   return check
 end
 
+---Whether images can be used here, how many there are, and where.
+---@async
+---@return agentbox.Check
+function M.images()
+  local ok, problem = require "agentbox.image.child".check()
+  local check = { name = "images", ok = ok ~= nil, optional = true }
+  if not ok then
+    check.detail, check.hint = problem.msg, problem.code == "unsupported" and "apt install libarchive13" or nil
+    return check
+  end
+  local images = require "agentbox.image".list()
+  check.ok = images ~= nil
+  check.detail = images and ("%d in %s"):format(#images, (require "agentbox.image.store".dir())) or "no place for them"
+  check.hint = not images and "set AGENTBOX_HOME to a folder that can be written" or nil
+  return check
+end
+
 ---How sandboxes' file trees are made here; known only after one was.
 ---@return agentbox.Check
 function M.trees()

@@ -92,6 +92,7 @@ function M.run(args)
   local proof = self_test()
   checks[#checks + 1] = proof
   if proof.ok then checks[#checks + 1] = machine.trees() end
+  checks[#checks + 1] = machine.images()
   append(checks, models)
   if args.prune then checks[#checks + 1] = prune_check() end
   local failed = 0

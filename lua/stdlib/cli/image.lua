@@ -176,7 +176,7 @@ local function gc(args)
 end
 
 local PLATFORM = { "--platform", "OS/ARCH", "of an image for several; default: this machine's" }
-local MAX_MB = { "--max-mb", "N", "what it may unpack to; default 64 GB, or 250 times its packed size if that is less" }
+local MAX_MB = { "--max-mb", "N", "what it may unpack to; default 65536, but at most 250 times its packed size" }
 
 M.commands = {
   {

@@ -131,6 +131,16 @@ function M.copy(out, files, how)
   return run({ "copy", out, how.uid, how.gid, how.mode and ("%o"):format(how.mode) or "-" }, stdin)
 end
 
+---Whether archives can be read here at all.
+---@async
+---@return true?
+---@return agentbox.Err?
+function M.check()
+  local counts, problem = run { "check" }
+  if not counts then return nil, problem end
+  return true
+end
+
 ---Whether files get the owners that the image says. Else everything in it belongs to the caller, root inside.
 ---@return boolean
 function M.keeps_owners()

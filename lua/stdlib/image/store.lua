@@ -54,12 +54,14 @@ function M.dir()
   return home .. "/images"
 end
 
----Opens the store, and makes it when it is not there.
+---Opens the store. To look at it only, it need not be there; else it is made.
+---@param look? boolean
 ---@return agentbox.image.Store?
 ---@return agentbox.Err?
-function M.open()
+function M.open(look)
   local dir, problem = M.dir()
   if not dir then return nil, problem end
+  if look then return setmetatable({ dir = dir }, Store) end
   for _, name in ipairs { "refs", "blobs/sha256", "trees", "partial", "tmp", "locks" } do
     local ok
     ok, problem = fs.mkdir(dir .. "/" .. name, true)
