@@ -12,6 +12,7 @@
     X(err)               \
     X(fiber)             \
     X(fs)                \
+    X(count)             \
     X(hash)              \
     X(list)              \
     X(log)               \

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lua/conv.h"
+#include "lua/count.h"
 
 enum {
     SLICE_MS = 5,     /* a hook that fires earlier has nothing to do */
@@ -113,7 +114,7 @@ void ab_slice_begin(lua_State *co)
 #else
 void ab_slice_begin(lua_State *co)
 {
-    (void)co;
+    ab_count_begin(co);
 }
 #endif
 

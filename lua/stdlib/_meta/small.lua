@@ -23,6 +23,9 @@ function hash.sha256(bytes) end
 ---@return agentbox.Hasher
 function hash.hasher() end
 
+---@class agentbox.sys.count
+---@field instructions? fun(on?: boolean): integer   # executed by Lua while it was on; absent without failure points
+
 ---@class agentbox.sys.list
 local list = {}
 
