@@ -180,6 +180,14 @@ local function read_all(stream)
   end
 end
 
+local REQUEST_DEFAULTS = { connect_timeout_s = 10, idle_timeout_s = 60, timeout_s = 300, max_body_bytes = 64 * MIB }
+
+local function with_headers(response, err)
+  if not response then return nil, err end
+  setmetatable(response.headers, Headers)
+  return response
+end
+
 --- Sends a request and waits for the whole response, whatever its status.
 ---@async
 ---@nodiscard
@@ -187,16 +195,9 @@ end
 ---@return agentbox.HttpResponse? response
 ---@return agentbox.Err? err
 function M.request(opts)
-  local spec = spec_of(opts, {
-    connect_timeout_s = 10, idle_timeout_s = 60, timeout_s = 300, max_body_bytes = 64 * MIB,
-  })
-  if not opts.on_headers then
-    local response, err = sys.request(spec)
-    if not response then return nil, err end
-    setmetatable(response.headers, Headers)
-    return response
-  end
-  local raw, head = sys.open(spec)
+  -- No local holds what was asked for while the answer is waited for: there may be thousands of such waits.
+  if not opts.on_headers then return with_headers(sys.request(spec_of(opts, REQUEST_DEFAULTS))) end
+  local raw, head = sys.open(spec_of(opts, REQUEST_DEFAULTS))
   if not raw then return nil, head end
   local stream <close> = setmetatable(head, Stream)
   stream._stream = raw

@@ -4,12 +4,25 @@ local err = require "agentbox.err"
 
 local M = {}
 
+--- Prompts that were filled before: a thousand rollouts that wait hold one copy of theirs.
+local filled, count, MAX_FILLED = {}, 0, 64
+
 --- Only `{workspace_dir}` is replaced; every other brace is text.
 ---@param template string
 ---@param workspace string
 ---@return string
 function M.fill(template, workspace)
-  return (template:gsub("{workspace_dir}", (workspace:gsub("%%", "%%%%"))))
+  local known = filled[template]
+  if not known then
+    if count >= MAX_FILLED then filled, count = {}, 0 end
+    known, count = {}, count + 1
+    filled[template] = known
+  end
+  if known.workspace ~= workspace then
+    known.workspace = workspace
+    known.text = template:gsub("{workspace_dir}", (workspace:gsub("%%", "%%%%")))
+  end
+  return known.text
 end
 
 local function template_of(name)

@@ -71,8 +71,8 @@ local put_run = sys.row({
 function M.new(opts)
   local self = setmetatable({
     _opts = opts, _notes = {}, _n = 0, _m = {}, _p = {}, _o = {}, _c = {}, _r = {}, _said = {}, _calls = {}, _out = {},
-    _runs = {},    _sums = calls.sums(), _checker = check.new(), _logs = {}, _blobs = {}, _extra = json.object {}, _agents = {},
-    _leaf = {}, _bases = {}, _steps = {}, _dropped = 0, _agent = opts.agent and opts.agent.name or "tool_loop",
+    _runs = {}, _sums = calls.sums(), _checker = check.new(), _logs = {}, _blobs = {}, _extra = json.object {},
+    _agents = {}, _leaf = {}, _bases = {}, _steps = {}, _dropped = 0, _agent = opts.agent and opts.agent.name or "tool_loop",
     _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
@@ -92,6 +92,19 @@ function Recorder:_text(value, where, index)
   local clean = redact(encoded)
   if clean ~= encoded then self._altered = true end
   return clean
+end
+
+-- Rollouts begin with the same few messages: their texts are kept once, as long as they come again soon.
+local prompts, next_prompt, MAX_PROMPTS, MAX_PROMPT_BYTES = {}, 1, 32, 64 << 10
+
+local function shared(encoded)
+  if #encoded > MAX_PROMPT_BYTES then return encoded end
+  for i = 1, #prompts do
+    if prompts[i] == encoded then return prompts[i] end
+  end
+  prompts[next_prompt] = encoded
+  next_prompt = next_prompt % MAX_PROMPTS + 1
+  return encoded
 end
 
 -- Rollouts that offer the same tools have one list of them, and share its text.
@@ -156,7 +169,9 @@ function Recorder:add(msg, origin, call, thread, parent)
   end
   parent = parent or self._leaf[thread]
   self._n, self._leaf[thread] = n, index
-  self._m[n], self._said[n], self._o[n], self._c[n] = self:_text(msg, "nodes", index), msg, origin, call
+  local encoded = self:_text(msg, "nodes", index)
+  if origin == "prompt" then encoded = shared(encoded) end
+  self._m[n], self._said[n], self._o[n], self._c[n] = encoded, msg, origin, call
   self._p[n] = parent or false
   if #self._notes > before then
     self._scrubbed = self._scrubbed or {}

@@ -291,6 +291,8 @@ static struct ab_anchor *start(lua_State *L, bool stream, bool bare, struct ab_e
     struct ab_http *http = client(L, err);
     if (http)
         s->t = ab_http_start(http, &spec, err);
+    lua_pushnil(L); /* a thousand waits need not hold a thousand tables of options */
+    lua_replace(L, 1);
     return s->t ? anchor : NULL;
 }
 

@@ -11,7 +11,7 @@
 #include "rt/http_client.h"
 
 /* Small, because a thousand transfers wait at once and each has both. */
-#define READ_BUFFER_BYTES   4096L
+#define READ_BUFFER_BYTES   2048L
 #define UPLOAD_BUFFER_BYTES 16384L
 
 #define MAX_NAME_BYTES 253
