@@ -1,6 +1,6 @@
 # A front door: every target is a preset, a CTest label or a script. `make` leaves build/agentbox.
 PREFIX ?= /usr/local
-suites = unit lua cli sandbox faults tasks peers checks
+suites = unit lua cli sandbox docker faults tasks peers checks
 lua_files = lua tests examples tools bench
 c_files = $$(find src tests bench -name '*.[ch]')
 

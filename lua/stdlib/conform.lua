@@ -112,7 +112,12 @@ function M.cases()
   return all
 end
 
-local function judge(case, spec)
+---Runs one case.
+---@async
+---@param case table
+---@param spec table          # of sandbox.create
+---@return agentbox.ConformVerdict
+function M.judge(case, spec)
   local began = time.monotonic()
   local verdict = { id = case.id, what = case.what, verdict = "ok" }
   local lacks = case.needs and M.LACKS[spec.backend or "native"]
@@ -141,7 +146,7 @@ function M.run(spec, only)
   local cases, at = M.cases(), 0
   return function()
     repeat at = at + 1 until not cases[at] or not only or cases[at].id:find(only, 1, true)
-    return cases[at] and judge(cases[at], spec or {})
+    return cases[at] and M.judge(cases[at], spec or {})
   end
 end
 

@@ -1,0 +1,69 @@
+#!/bin/sh
+# engine.sh AGENTBOX TEST: runs a test with a Docker daemon and, where it is installed, podman's service.
+#
+# A daemon that answers is used. Else root starts one of its own, without networks and with its data in a temporary
+# folder, and ends it. Exit status 77 (skipped) where there is none.
+set -u
+agentbox=$1 test=$2
+work=$(mktemp -d)
+started=
+
+finish() {
+    for pid in $started; do
+        kill "$pid" 2>/dev/null
+        for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+            kill -0 "$pid" 2>/dev/null || break
+            sleep 0.5
+        done
+        kill -9 "$pid" 2>/dev/null
+    done
+    # What a storage driver left mounted goes first.
+    awk -v dir="$work/" 'index($5, dir) == 1 { print $5 }' /proc/self/mountinfo | sort -r |
+        while read -r mount; do umount -l "$mount"; done
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+skip() {
+    echo "skipped: $1"
+    exit 77
+}
+
+answers() { curl -s -m 5 -o /dev/null --unix-socket "$1" http://docker/_ping; }
+
+wait_for() { # SOCKET PID
+    for _ in $(seq 100); do
+        answers "$1" && return 0
+        kill -0 "$2" 2>/dev/null || return 1
+        sleep 0.3
+    done
+    return 1
+}
+
+command -v curl >/dev/null || skip "curl is needed to look for Docker"
+command -v busybox >/dev/null || skip "busybox (apt-get install busybox-static) is what the test's image is made of"
+docker=${DOCKER_HOST:-unix:///var/run/docker.sock}
+if ! { [ "${docker#unix://}" != "$docker" ] && answers "${docker#unix://}"; }; then
+    [ "$(id -u)" = 0 ] && command -v dockerd >/dev/null || skip "no Docker daemon answers (apt-get install docker.io)"
+    docker=unix://$work/docker.sock
+    dockerd --host "$docker" --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" --bridge none \
+        --iptables=false --ip6tables=false >"$work/log" 2>&1 &
+    started=$!
+    wait_for "$work/docker.sock" "$started" || {
+        tail -n 3 "$work/log"
+        skip "a Docker daemon cannot be started here"
+    }
+fi
+export DOCKER_HOST="$docker"
+
+if [ "$(id -u)" = 0 ] && command -v podman >/dev/null; then
+    podman system service --time=0 "unix://$work/podman.sock" >"$work/podman.log" 2>&1 &
+    podman=$!
+    started="$started $podman"
+    if wait_for "$work/podman.sock" "$podman"; then
+        export CONTAINER_HOST="unix://$work/podman.sock" AGENTBOX_TEST_PODMAN=1
+    fi
+fi
+
+"$agentbox" test --timeout-s 280 "$test"
