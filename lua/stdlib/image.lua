@@ -85,7 +85,8 @@ local function find(self, text)
 end
 
 local function missing(text)
-  return err.new("notfound", ("no image '%s' here"):format(text), { hint = "agentbox image pull " .. text })
+  local step = "agentbox image pull " .. text -- in the message too: of a rollout's error nothing else is kept
+  return err.new("notfound", ("no image '%s' here: %s"):format(text, step), { hint = step })
 end
 
 ---An image that is here, by its name or digest.

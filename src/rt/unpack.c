@@ -99,10 +99,15 @@ static int enter(int tree, struct ab_err *err)
     return give_up_rights(err);
 }
 
-static int detached(int dir)
+static int detached(int dir, struct ab_err *err)
 {
-    return (int)syscall(SYS_open_tree, dir, "",
-                        OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+    int tree = (int)syscall(SYS_open_tree, dir, "",
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+    if (tree < 0 && errno == EPERM && geteuid() == 0)
+        return ab_err_set(err, AB_EUNSUPPORTED,
+                          "root without the right to mount (CAP_SYS_ADMIN) cannot "
+                          "unpack; an ordinary user can");
+    return tree < 0 ? ab_err_sys(err, errno, "clone the destination") : tree;
 }
 
 static int new_namespaces(struct ab_err *err)
@@ -171,12 +176,12 @@ static int work_flat(struct job *job)
     if (job->base >= 0 && ab_link_tree(job->base, job->dest, &err) < 0)
         return fail(&err);
     int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int tree = here < 0 ? -1 : detached(here);
-    if (tree < 0) {
-        ab_err_sys(&err, errno, "clone the destination");
+    if (here < 0) {
+        ab_err_sys(&err, errno, "enter the destination");
         return fail(&err);
     }
-    return work(job, tree);
+    int tree = detached(here, &err);
+    return tree < 0 ? fail(&err) : work(job, tree);
 }
 
 /* ---- as root ---- */
@@ -213,10 +218,8 @@ static int make_tree(const struct job *job, pid_t pid, bool mapped, struct ab_er
     snprintf(path, sizeof path, "/proc/%d/gid_map", (int)pid);
     if (rc < 0 || write_text(path, map) < 0)
         return ab_err_sys(err, errno, "map the user ids");
-    int tree = detached(job->dest);
-    if (tree < 0)
-        return ab_err_sys(err, errno, "clone the destination");
-    if (!mapped)
+    int tree = detached(job->dest, err);
+    if (tree < 0 || !mapped)
         return tree;
     snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
     int userns = open(path, O_RDONLY | O_CLOEXEC);
@@ -265,19 +268,23 @@ static int run_owned(struct job *job)
         return fail(&err);
     for (int mapped = 1; mapped >= 0; mapped--) {
         int pair[2];
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
             ab_err_sys(&err, errno, "make a socket");
-        pid_t pid = err.code && !mapped ? -1 : fork();
+            break;
+        }
+        pid_t pid = fork();
         if (pid == 0) {
             close(pair[0]);
             _exit(work_owned(job, pair[1]));
         }
-        if (pid < 0)
-            break;
         close(pair[1]);
-        int status = serve(job, pid, pair[0], mapped, &err);
+        int status = pid < 0 ? -1 : serve(job, pid, pair[0], mapped, &err);
         if (status >= 0)
             return status;
+        if (pid < 0) {
+            ab_err_sys(&err, errno, "start a process");
+            break;
+        }
     }
     return fail(&err);
 }

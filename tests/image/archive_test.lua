@@ -225,6 +225,19 @@ function M.test_a_full_disk_is_told_and_leaves_nothing()
   lu.assertStrMatches(said, ".*status 3\n$")
 end
 
+function M.test_a_store_on_a_file_system_that_maps_no_ids()
+  if not lab.root then ab.test.skip "only root can mount an overlay" end
+  local pid = require "agentbox.sys.os".pid()
+  assert(fs.write(lab.dir .. "/look.lua", [[
+    local sb <close> = assert(require "agentbox".sandbox.create { image = "saved:1" })
+    io.stdout:write(sb:must_exec("cat /opq/new").stdout, "\n")]]))
+  local said = lab.sh(([[unshare -m sh -c 'cd %s && mkdir -p ov/l ov/u ov/w ov/m &&
+    mount -t overlay overlay -o lowerdir=ov/l,upperdir=ov/u,workdir=ov/w ov/m || exit 1
+    AGENTBOX_HOME=%s/ov/m; export AGENTBOX_HOME
+    /proc/%d/exe image import saved.tar >/dev/null && /proc/%d/exe script look.lua']]):format(lab.dir, lab.dir, pid, pid))
+  lu.assertStrMatches(said, ".*new\n$")
+end
+
 function M.test_looking_makes_nothing()
   store._home = home .. "-none"
   lu.assertEquals(ab.image.list(), {})

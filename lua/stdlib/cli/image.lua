@@ -98,6 +98,7 @@ local function build_limits(args)
 end
 
 local function build(args)
+  if not args.tag then return nil, { code = "usage", msg = "image build: option '--tag' is required" } end
   local given, err = build_args(args.build_arg)
   local limits
   if given then limits, err = build_limits(args) end
