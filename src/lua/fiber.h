@@ -52,6 +52,7 @@ struct ab_fiber {
     int ref;                    /* in the table that anchors the living */
     int nresults;               /* user value 3: nothing, the value, or a list of them */
     int nwake;                  /* values that a wake left on co */
+    int nested;                 /* protected calls that it is in */
     bool woken;                 /* they must be delivered, even before a cancel */
     bool sliced;                /* left its turn in the middle of a computation */
     bool started;

@@ -196,22 +196,35 @@ static lua_State *check_coroutine(lua_State *L, int arg)
     return co;
 }
 
-/* Runs co, with its nargs arguments on its stack. True when a slice is on its way out. */
-static bool switch_to(lua_State *L, lua_State *co, int nargs, int *rc, int *nres)
+static int nesting(lua_State *L)
 {
     struct ab_sched *s = ab_sched_of(L);
+    return s->running ? s->running->nested : 0;
+}
+
+/* Runs co, with its nargs arguments on its stack; L is in so many protected calls. True
+ * when a slice is on its way out. */
+static bool switch_to(lua_State *L, lua_State *co, int nargs, int nested, int *rc,
+                      int *nres)
+{
+    struct ab_sched *s = ab_sched_of(L);
+    struct ab_fiber *f = s->running;
     lua_State *outer = s->active;
     bool blocks = !lua_isyieldable(L);
     ab_slice_begin(co);
-    if (s->running && s->running->pending)
+    if (f && f->pending)
         ab_slice_arm(co);
     s->blocked += blocks;
-    if (s->running)
+    if (f)
         s->active = co;
     *rc = lua_resume(co, L, nargs, nres);
     s->active = outer;
     s->blocked -= blocks;
-    return *rc == LUA_YIELD && s->slicing;
+    if (*rc == LUA_YIELD && s->slicing)
+        return true;
+    if (f)
+        f->nested = nested;
+    return false;
 }
 
 static bool move_args(lua_State *L, lua_State *co, int nargs)
@@ -235,13 +248,13 @@ static bool take_results(lua_State *L, lua_State *co, int rc, int nres)
     return ok;
 }
 
-static int resume_more(lua_State *L, int status, lua_KContext nargs);
+static int resume_more(lua_State *L, int status, lua_KContext nested);
 
-static int resume_nested(lua_State *L, lua_State *co, int nargs)
+static int resume_nested(lua_State *L, lua_State *co, int nargs, int nested)
 {
     int rc, nres = 0;
-    if (switch_to(L, co, nargs, &rc, &nres))
-        return lua_yieldk(L, 0, 0, resume_more);
+    if (switch_to(L, co, nargs, nested, &rc, &nres))
+        return lua_yieldk(L, 0, nested, resume_more);
     int base = lua_gettop(L);
     bool ok = take_results(L, co, rc, nres);
     if (!ok && abl_is_cancel(L, -1))
@@ -251,10 +264,10 @@ static int resume_nested(lua_State *L, lua_State *co, int nargs)
     return lua_gettop(L) - base;
 }
 
-static int resume_more(lua_State *L, int status, lua_KContext nargs)
+static int resume_more(lua_State *L, int status, lua_KContext nested)
 {
     (void)status;
-    return resume_nested(L, lua_tothread(L, 1), (int)nargs);
+    return resume_nested(L, lua_tothread(L, 1), 0, (int)nested);
 }
 
 static int l_resume(lua_State *L)
@@ -266,7 +279,7 @@ static int l_resume(lua_State *L)
         lua_pushliteral(L, "too many arguments to resume");
         return 2;
     }
-    return resume_nested(L, co, nargs);
+    return resume_nested(L, co, nargs, nesting(L));
 }
 
 AB_NORETURN static void raise_wrapped(lua_State *L, lua_State *co)
@@ -285,24 +298,24 @@ AB_NORETURN static void raise_wrapped(lua_State *L, lua_State *co)
     lua_error(L);
 }
 
-static int wrap_more(lua_State *L, int status, lua_KContext nargs);
+static int wrap_more(lua_State *L, int status, lua_KContext nested);
 
-static int wrap_nested(lua_State *L, int nargs)
+static int wrap_nested(lua_State *L, int nargs, int nested)
 {
     lua_State *co = lua_tothread(L, lua_upvalueindex(1));
     int rc, nres = 0;
-    if (switch_to(L, co, nargs, &rc, &nres))
-        return lua_yieldk(L, 0, 0, wrap_more);
+    if (switch_to(L, co, nargs, nested, &rc, &nres))
+        return lua_yieldk(L, 0, nested, wrap_more);
     int base = lua_gettop(L);
     if (!take_results(L, co, rc, nres))
         raise_wrapped(L, co);
     return lua_gettop(L) - base;
 }
 
-static int wrap_more(lua_State *L, int status, lua_KContext nargs)
+static int wrap_more(lua_State *L, int status, lua_KContext nested)
 {
     (void)status;
-    return wrap_nested(L, (int)nargs);
+    return wrap_nested(L, 0, (int)nested);
 }
 
 static int l_wrapped(lua_State *L)
@@ -310,7 +323,7 @@ static int l_wrapped(lua_State *L)
     int nargs = lua_gettop(L);
     if (!move_args(L, lua_tothread(L, lua_upvalueindex(1)), nargs))
         luaL_error(L, "too many arguments to resume");
-    return wrap_nested(L, nargs);
+    return wrap_nested(L, nargs, nesting(L));
 }
 
 static int l_wrap(lua_State *L)
