@@ -29,6 +29,7 @@ local planes = require "agentbox.store.planes"
 local read = require "agentbox.store.read"
 local recover = require "agentbox.store.recover"
 local rows = require "agentbox.store.rows"
+local schema = require "agentbox.schema"
 local secret = require "agentbox.secret"
 local summary = require "agentbox.store.summary"
 local time = require "agentbox.sys.time"
@@ -39,6 +40,10 @@ local M = { safe_name = name.safe, slot = summary.slot }
 M.SEGMENT_BYTES = 1 << 30
 
 local MAX_PAUSE_S = 5
+local OPTIONS = {
+  run_id = { "string", required = true }, meta = { "map" }, resume = { "boolean" }, agentbox_json = { "boolean" },
+  full_wait_s = { "number", min = 0 },
+}
 
 ---@class agentbox.Store
 ---@field dir string         # the output folder
@@ -106,6 +111,7 @@ local function open_parts(self, opts)
   local going_on = fs.stat(self.run_dir .. "/run.json") ~= nil
   local ok, problem = check_expected(self, opts.resume, going_on)
   if ok then ok, problem = fs.mkdir(self.run_dir, true) end
+  if ok and not going_on then ok, problem = fs.sync_dir(self.dir) end
   if ok then self._lock, problem = fs.lock(self.run_dir .. "/lock") end
   if not self._lock then return nil, problem end
   recover.sweep(self.dir, self.run_dir)
@@ -142,6 +148,7 @@ end
 ---@return agentbox.Store?
 ---@return agentbox.Err? err
 function M.open(dir, opts)
+  opts = schema.options(opts, OPTIONS, "store.open")
   local self = setmetatable({
     dir = dir, run_id = opts.run_id, run_dir = dir .. "/" .. name.safe(opts.run_id),
     _json = opts.agentbox_json ~= false, _full_wait_s = opts.full_wait_s or 0, _numbers = {},

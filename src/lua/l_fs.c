@@ -169,6 +169,20 @@ static int l_write(lua_State *L)
 
 /* ---- directories ---- */
 
+static int run_sync_dir(struct job *job)
+{
+    return ab_fs_sync_dir(job->path, &job->err);
+}
+
+/* sync_dir(dir): which files it has is on the disk */
+static int l_sync_dir(lua_State *L)
+{
+    struct job *job = new_job(L, abl_check_path(L, 1), "fs.sync_dir");
+    job->run = run_sync_dir;
+    job->push = push_true;
+    return do_job(L, true);
+}
+
 static int run_list(struct job *job)
 {
     return ab_fs_list(job->path, &job->list, &job->err);
@@ -355,11 +369,14 @@ static int l_cwd(lua_State *L)
 int luaopen_agentbox_sys_fs(lua_State *L)
 {
     static const luaL_Reg lib[] = {
-        {"read", l_read},         {"write", l_write},   {"list", l_list},
-        {"remove", l_remove},     {"mkdir", l_mkdir},   {"rename", l_rename},
-        {"symlink", l_symlink},   {"tmpdir", l_tmpdir}, {"stat", l_stat},
-        {"lstat", l_lstat},       {"exists", l_exists}, {"readlink", l_readlink},
-        {"realpath", l_realpath}, {"cwd", l_cwd},       {NULL, NULL},
+        {"read", l_read},         {"write", l_write},
+        {"list", l_list},         {"remove", l_remove},
+        {"mkdir", l_mkdir},       {"rename", l_rename},
+        {"symlink", l_symlink},   {"tmpdir", l_tmpdir},
+        {"stat", l_stat},         {"lstat", l_lstat},
+        {"exists", l_exists},     {"readlink", l_readlink},
+        {"realpath", l_realpath}, {"cwd", l_cwd},
+        {"sync_dir", l_sync_dir}, {NULL, NULL},
     };
     luaL_newmetatable(L, JOB_TYPE);
     lua_pushcfunction(L, l_holder_gc);

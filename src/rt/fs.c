@@ -126,9 +126,8 @@ static char *parent_of(const char *path)
     return ab_xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-static int sync_parent(const char *path, struct ab_err *err)
+int ab_fs_sync_dir(const char *dir, struct ab_err *err)
 {
-    char *dir = parent_of(path);
     int rc = 0, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         rc = ab_err_sys(err, errno, "open %s", dir);
@@ -139,6 +138,13 @@ static int sync_parent(const char *path, struct ab_err *err)
         rc = ab_err_sys(err, errno, "sync %s", dir);
     if (fd >= 0)
         close(fd);
+    return rc;
+}
+
+static int sync_parent(const char *path, struct ab_err *err)
+{
+    char *dir = parent_of(path);
+    int rc = ab_fs_sync_dir(dir, err);
     free(dir);
     return rc;
 }

@@ -50,6 +50,10 @@ int ab_fs_mkdir(const char *path, bool parents, struct ab_err *err) AB_MUST_CHEC
 /* Never follows a symbolic link. recursive: a tree; one that is not there is no error. */
 int ab_fs_remove(const char *path, bool recursive, struct ab_err *err) AB_MUST_CHECK;
 
+/* Puts on the disk which files the directory has: a file that was made and synced can be
+ * lost without. */
+int ab_fs_sync_dir(const char *dir, struct ab_err *err) AB_MUST_CHECK;
+
 /* rename(2), then both directories are synced. */
 int ab_fs_rename(const char *from, const char *to, struct ab_err *err) AB_MUST_CHECK;
 

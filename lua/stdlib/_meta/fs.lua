@@ -61,6 +61,13 @@ function M.read(path, max_bytes) end
 ---@return agentbox.Err? err   # `full`, `exists` with exclusive
 function M.write(path, bytes, opts) end
 
+--- Puts on the disk which files a folder has: a file that was made and synced can be lost without.
+---@async
+---@param dir string
+---@return true? ok
+---@return agentbox.Err? err
+function M.sync_dir(dir) end
+
 ---@param path string
 ---@param mode? integer
 ---@return agentbox.File? file

@@ -18,6 +18,15 @@ function M.path(run_dir, id)
   return folder .. "/" .. hex
 end
 
+-- Makes a folder of blobs, on the disk up to the run's own.
+local function make_folder(run_dir, folder)
+  if fs.exists(folder) then return true end
+  local ok, problem = fs.mkdir(folder, true)
+  if ok then ok, problem = fs.sync_dir(run_dir .. "/blobs") end
+  if ok then ok, problem = fs.sync_dir(run_dir) end
+  return ok, problem
+end
+
 --- Writes the blobs that are not there yet; each is on the disk, whole, when this returns.
 ---@async
 ---@nodiscard
@@ -28,8 +37,8 @@ end
 function M.write(run_dir, blobs)
   for id, bytes in pairs(blobs) do
     local folder, hex = folder_of(run_dir, id)
-    if not fs.stat(folder .. "/" .. hex) then
-      local ok, problem = fs.mkdir(folder, true)
+    if not fs.exists(folder .. "/" .. hex) then
+      local ok, problem = make_folder(run_dir, folder)
       if ok then ok, problem = fs.write(folder .. "/" .. hex, bytes, { sync = true }) end
       if not ok then return nil, problem end
     end

@@ -241,7 +241,9 @@ local function check_group(self, run, group, n, path)
   check_members(self, run, group, n, path)
 end
 
-local function check_cursor(self, run_dir, n)
+local function check_cursor(self, run_dir, n, bytes)
+  local stat = fs.stat(run_dir .. "/groups.jsonl")
+  if (stat and stat.size or 0) > bytes then return end -- it went on meanwhile
   local path = run_dir .. "/cursor.json"
   local text = fs.stat(path) and fs.read(path)
   if not text then return end
@@ -252,14 +254,16 @@ local function check_cursor(self, run_dir, n)
   end
 end
 
-local function check_groups(self, run_dir)
+-- Of a run that goes on, the groups that were there before its lines were read: their members must be among them.
+local function check_groups(self, run_dir, bytes)
   local path = run_dir .. "/groups.jsonl"
   local n = 0
-  if fs.stat(path) then
+  if bytes > 0 then
     local file <close>, problem = lines.open(path)
     if not file then return nil, problem end
     local run = json.decode(fs.read(run_dir .. "/run.json") or "")
-    for text in file.next, file do
+    for text, offset in file.next, file do
+      if offset >= bytes then break end
       n = n + 1
       local object, whole = frame.read(text)
       local group = whole and json.decode(object)
@@ -271,21 +275,25 @@ local function check_groups(self, run_dir)
     end
   end
   self.report.groups = self.report.groups + n
-  check_cursor(self, run_dir, n)
+  check_cursor(self, run_dir, n, bytes)
   return true
 end
 
 -- ---------------------------------------------------------------- all
 
 local function check_files(self, files)
-  local run_dirs = {}
+  local run_dirs, bytes = {}, {}
   for _, file in ipairs(files) do
+    if file.run_dir and not bytes[file.run_dir] then
+      local stat = fs.stat(file.run_dir .. "/groups.jsonl")
+      bytes[file.run_dir] = stat and stat.size or 0
+    end
     local ok, problem = (file.lines and check_lines or check_document)(self, file.path)
     if not ok then return nil, problem end
     if file.run_dir and run_dirs[#run_dirs] ~= file.run_dir then table.insert(run_dirs, file.run_dir) end
   end
   for _, run_dir in ipairs(run_dirs) do
-    local ok, problem = check_groups(self, run_dir)
+    local ok, problem = check_groups(self, run_dir, bytes[run_dir])
     if not ok then return nil, problem end
   end
   if self.suspect_count == 0 then return true end

@@ -39,6 +39,7 @@ function Events:add(kind, fields)
   if self._closed then return nil, err.new("badarg", "the store is closed") end
   if not self._file then
     local problem
+    self._new = not fs.stat(self._path)
     self._file, problem = fs.append_open(self._path)
     if not self._file then return nil, problem end
   end
@@ -58,8 +59,11 @@ end
 ---@return agentbox.Err? err
 function Events:sync()
   if not self._file or not self._unsynced then return true end
-  self._unsynced = false
-  return self._file:sync()
+  local new = self._new
+  self._unsynced, self._new = false, false
+  local ok, problem = self._file:sync()
+  if ok and new then ok, problem = fs.sync_dir(self._path:match "^(.*)/") end
+  return ok, problem
 end
 
 --- May be called twice.

@@ -21,6 +21,7 @@ Log.__index = Log
 
 local function open_segment(self)
   local path = self._path(self.segment)
+  self._new_in = not fs.stat(path) and path:match "^(.*)/" or nil
   local ok, problem = recover.cut_torn(path)
   if not ok then return nil, problem end
   local file, bad = fs.append_open(path)
@@ -29,10 +30,18 @@ local function open_segment(self)
   return true
 end
 
---- Opens a log. `before` puts on the disk what the lines refer to, before they are written; `ended` hears of every batch that was written, or taken back.
+---@class agentbox.LogOpts
+---@field path fun(segment: integer): string
+---@field segment? integer                   # the one to go on with
+---@field limit? fun(): integer              # bytes after which the next segment is begun
+---@field before? fun(): boolean?, agentbox.Err?
+---@field ended? fun(batch: agentbox.LogEntry[], problem?: agentbox.Err)
+
+--- Opens a log. `before` puts on the disk what the lines refer to, before they are written; `ended` hears of every batch
+--- that was written, or taken back.
 ---@async
 ---@nodiscard
----@param opts { path: fun(segment: integer): string; segment?: integer; limit?: fun(): integer; before?: fun(): boolean?, agentbox.Err?; ended?: fun(batch: agentbox.LogEntry[], problem?: agentbox.Err) }
+---@param opts agentbox.LogOpts
 ---@return agentbox.Log?
 ---@return agentbox.Err? err
 function M.open(opts)
@@ -70,7 +79,11 @@ local function write_batch(self, batch)
   end
   ok, problem = self._file:write(table.concat(lines))
   if ok then ok, problem = self._file:sync() end
-  if ok then return true end
+  if ok and self._new_in then ok, problem = fs.sync_dir(self._new_in) end
+  if ok then
+    self._new_in = nil
+    return true
+  end
   self._file:truncate(batch[1].offset)
   return nil, problem
 end

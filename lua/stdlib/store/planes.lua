@@ -40,8 +40,10 @@ end
 
 local function open_last(self)
   while fs.stat(path_of(self._dir, self._n + 1)) do self._n = self._n + 1 end
+  local path = path_of(self._dir, self._n)
+  self._new = self._new or not fs.stat(path)
   local problem
-  self._file, problem = fs.append_open(path_of(self._dir, self._n))
+  self._file, problem = fs.append_open(path)
   return self._file ~= nil, problem
 end
 
@@ -152,14 +154,17 @@ end
 ---@return boolean? ok
 ---@return agentbox.Err? err
 function Planes:sync()
-  local dirty = self._dirty
-  self._dirty = {} -- whoever packs while this waits makes a file dirty again
+  local dirty, new = self._dirty, self._new
+  self._dirty, self._new = {}, nil -- whoever packs while this waits makes a file dirty again
+  local ok, problem = true, nil
   for file in pairs(dirty) do
-    local ok, problem = file:sync()
-    if not ok then
-      for again in pairs(dirty) do self._dirty[again] = true end
-      return nil, problem
-    end
+    if ok then ok, problem = file:sync() end
+  end
+  if ok and new then ok, problem = fs.sync_dir(self._dir) end
+  if not ok then
+    for file in pairs(dirty) do self._dirty[file] = true end
+    self._new = self._new or new
+    return nil, problem
   end
   for file in pairs(dirty) do
     if file ~= self._file and not self._dirty[file] then file:close() end
