@@ -172,8 +172,10 @@ void *ab_heap_alloc(void *ud, void *ptr, size_t osize, size_t nsize)
     struct ab_account *payer = heap->charged, *owner = h ? h->owner : NULL;
     size_t more = owner == payer ? nsize - osize : nsize;
     if (exceeds(payer->bytes, more, payer->limit_bytes) ||
-        exceeds(heap->bytes, nsize - osize, heap->limit_bytes))
+        exceeds(heap->bytes, nsize - osize, heap->limit_bytes)) {
+        heap->refused = true;
         return NULL;
+    }
     h = h ? resize(heap, h, sizeof *h + osize, sizeof *h + nsize)
           : take(heap, sizeof *h + nsize);
     if (!h)

@@ -26,9 +26,10 @@ enum { AB_HEAP_CLASSES = 16 };
 
 struct ab_heap {
     size_t bytes;
-    size_t limit_bytes;          /* 0: none */
-    struct ab_account engine;    /* what no fiber pays for */
-    struct ab_account *charged;  /* borrowed; never NULL */
+    size_t limit_bytes;         /* 0: none */
+    struct ab_account engine;   /* what no fiber pays for */
+    struct ab_account *charged; /* borrowed; never NULL */
+    bool refused; /* set when an allocation met a ceiling: Lua has collected everything */
     size_t fiber_limit_bytes;    /* for new accounts */
     void *free[AB_HEAP_CLASSES]; /* small blocks by size: lists of what was freed */
     void *chunks;                /* owns; what they are cut from */

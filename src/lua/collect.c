@@ -36,7 +36,10 @@ void ab_collect_due(struct ab_sched *s)
     if (!s->deferring || !lua_gc(s->main, LUA_GCISRUNNING))
         return;
     s->deferring = false;
-    collect(s, LUA_GCSTEP, AB_COLLECT_DEFER_KB);
+    bool collected = s->heap && s->heap->refused; /* which has forgotten every debt */
+    if (collected)
+        s->heap->refused = false;
+    collect(s, LUA_GCSTEP, collected ? 0 : AB_COLLECT_DEFER_KB);
 }
 
 static int collect_now(lua_State *L, struct ab_sched *s, int what)
