@@ -61,6 +61,20 @@ local function identity_of(config)
   return out
 end
 
+local LEAST = {
+  concurrency = 1, n = 1, group_size = 1, limit = 0, attempts = 1, max_errors = 0, quarantine = 1, oversample = 0, min_group = 1,
+  straggler = 1, group_timeout_s = 0.001, run_timeout_s = 0.001, max_creating = 1, max_commands = 1, max_judges = 1,
+}
+
+local function check_numbers(args)
+  for name, least in pairs(LEAST) do
+    if args[name] and args[name] < least then
+      return usage(("--%s must be at least %g, not %g"):format((name:gsub("_", "-")), least, args[name]))
+    end
+  end
+  return true
+end
+
 -- What a resumed run does without being told again. Never a key.
 local function remembered(args)
   local out = {}
@@ -243,7 +257,10 @@ end
 
 function M.run(args)
   local parts = require "agentbox.cli._run"
-  local config, err = require "agentbox.config".load()
+  local fine, config, err
+  fine, err = check_numbers(args)
+  if not fine then return nil, err end
+  config, err = require "agentbox.config".load()
   if not config then return nil, err end
   local place
   if args.resume then

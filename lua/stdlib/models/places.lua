@@ -16,7 +16,7 @@ local time = require "agentbox.time"
 local M = {}
 
 local DOWN_AFTER = 5             -- failures in a row, of what is not a matter of too many calls
-local DOWN_BASE_S, DOWN_CAP_S = 0.5, 30
+local DOWN_BASE_S, DOWN_CAP_S = 0.5, 5
 local NARROW, LEAST = 0.7, 1     -- what is left of a gate after "too many"
 local WIDEN = 0.02               -- of the gate's width, a round
 local AFTER_DOWN = 8             -- calls at once when a server has come back
