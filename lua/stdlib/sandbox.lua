@@ -9,7 +9,9 @@
 --- failed (code `sandbox`), that a cap was exceeded, or that this machine cannot. Relative paths start in the workspace.
 local err = require "agentbox.err"
 local files = require "agentbox.backends._files"
+local fs = require "agentbox.sys.fs"
 local process = require "agentbox.backends._process"
+local queue = require "agentbox.async.queue"
 local specs = require "agentbox.backends._spec"
 
 local M = {}
@@ -32,6 +34,7 @@ M.DEFAULT_LIMITS = { memory_mb = 512, cpu_count = 1, pids_limit = 256, disk_mb =
 ---@field runtime? string          # of Docker and podman: "runc", "runsc", "kata"
 ---@field read_only? boolean       # of Docker and podman: only the workspace and /tmp can be written
 ---@field layers? agentbox.Layer[] # what freeze() gave
+---@field boot_timeout_s? number   # it fails (code sandbox) when it is not ready then; 60. Waiting for a turn does not count
 
 ---@class agentbox.Outcome
 ---@field exit_code integer        # 128 + n after signal n; -1 when timed_out
@@ -86,6 +89,26 @@ local function backend_of(name)
   return nil, err.new("badarg", ("no such sandbox backend: %s (native, docker, podman and none are built in)"):format(name))
 end
 
+-- A thousand rollouts may start in the same moment. Made all at once, their sandboxes would be ready late, and all at the
+-- same time, and what has a deadline would miss it: so each waits for its turn.
+local boots
+
+local function cores()
+  local count = 0
+  local list = (fs.read("/proc/self/status", 65536) or ""):match "Cpus_allowed_list:%s*(%S+)" or "0"
+  for first, last in list:gmatch "(%d+)%-?(%d*)" do
+    count = count + (tonumber(last) or tonumber(first)) - tonumber(first) + 1
+  end
+  return count
+end
+
+---How many sandboxes are made at the same time; the others wait their turn. Unless this is called: twice the cores that
+---this process may use, and four.
+---@param count integer
+function M.limit_boots(count)
+  boots = queue.semaphore(count)
+end
+
 ---Makes a sandbox and waits until it is ready.
 ---
 --- Raises on unknown options. Returns nil, err when it cannot be made: `unsupported` with the next step when this
@@ -114,12 +137,15 @@ function M.create(spec)
   if not spec.workspace and specs.is_workspace(image.workdir) and not files.is_kernels({ kind = kind }, image.workdir) then
     workspace = image.workdir
   end
+  boots = boots or queue.semaphore(2 * cores() + 4)
+  local turn <close> = boots:acquire()
   local raw, after_close
   raw, problem, after_close = backend.create {
     image = image.root or spec.image or "host", network = spec.network or "none", limits = limits_of(spec.limits),
     env = environment(image.env, spec.env), workspace = workspace, layers = spec.layers, name = spec.name,
-    runtime = spec.runtime, read_only = spec.read_only,
+    runtime = spec.runtime, read_only = spec.read_only, boot_timeout_s = spec.boot_timeout_s,
   }
+  turn:release()
   if not raw then return nil, problem end
   local self = setmetatable({
     id = raw:id(), kind = backend.name, workspace = workspace, image = spec.image or "host", image_id = image.id,

@@ -9,6 +9,25 @@
 
 #include "base/ab.h"
 
+/* The commands of one sandbox that are not over, and the cgroups that some of them have.
+ * They and it share it, counted. */
+#define AB_LEAVES 16
+struct ab_tally {
+    int refs;
+    unsigned alive;
+    struct ab_leaf {
+        uint32_t number; /* 0: a free entry */
+        bool over;       /* its command is; daemons may be in it yet */
+    } leaf[AB_LEAVES];
+};
+
+static inline void ab_tally_end_leaf(struct ab_tally *t, uint32_t number)
+{
+    for (int i = 0; number && i < AB_LEAVES; i++)
+        if (t->leaf[i].number == number)
+            t->leaf[i].over = true;
+}
+
 struct ab_child {
     int in;  /* write end of its stdin, or -1 when it reads /dev/null; a terminal: see tty
               */
@@ -16,6 +35,8 @@ struct ab_child {
     int err; /* read end of its stderr, or -1 with a terminal */
     int ctl; /* SOCK_SEQPACKET: KILL and RESIZE there, STARTED and EXIT back (base/wire.h)
               */
+    struct ab_tally *tally; /* owns a reference and one that is alive, or NULL */
+    uint32_t leaf;          /* the number of its cgroup, or 0 */
     bool tty; /* the terminal arrives with STARTED and then stands for in and out */
 };
 

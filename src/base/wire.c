@@ -226,6 +226,7 @@ long ab_wire_put_exec(uint8_t *buf, size_t cap, const struct ab_wire_exec *m)
     put_u32(&o, m->envc);
     put_u32(&o, m->rows);
     put_u32(&o, m->cols);
+    put_u32(&o, m->leaf);
     put_u64(&o, m->nofile);
     put_u64(&o, m->strings_len);
     put_str(&o, m->cwd);
@@ -244,6 +245,7 @@ int ab_wire_get_exec(const uint8_t *buf, size_t len, struct ab_wire_exec *m)
     m->envc = get_u32(&in);
     m->rows = get_u32(&in);
     m->cols = get_u32(&in);
+    m->leaf = get_u32(&in);
     m->nofile = get_u64(&in);
     m->strings_len = get_u64(&in);
     m->cwd = get_str(&in);
@@ -285,6 +287,22 @@ int ab_wire_get_exit(const uint8_t *buf, size_t len, struct ab_wire_exit *m)
     m->system_us = get_u64(&in);
     m->max_rss_bytes = get_u64(&in);
     m->wall_us = get_u64(&in);
+    return close_packet(&in);
+}
+
+long ab_wire_put_group(uint8_t *buf, size_t cap, const struct ab_wire_group *m)
+{
+    struct ab_wire_out o = begin(buf, cap, AB_WIRE_GROUP);
+    put_u32(&o, m->pid);
+    put_u32(&o, m->alive);
+    return end(&o);
+}
+
+int ab_wire_get_group(const uint8_t *buf, size_t len, struct ab_wire_group *m)
+{
+    struct in in = open_packet(buf, len, AB_WIRE_GROUP);
+    m->pid = get_u32(&in);
+    m->alive = get_u32(&in);
     return close_packet(&in);
 }
 

@@ -33,12 +33,13 @@ enum ab_wire_type {
                        namespace */
     AB_WIRE_READY,
     AB_WIRE_FAILED, /* fds: pidfd of a child to reap, if there is one */
-    AB_WIRE_EXEC, /* fds: command socket, stdout, stderr, stdin, strings; those that apply
-                   */
+    AB_WIRE_EXEC, /* fds: command socket, stdout, stderr, stdin, cgroup.procs of the leaf,
+                     strings; those that apply */
     AB_WIRE_STARTED, /* fds: terminal */
     AB_WIRE_KILL,
     AB_WIRE_RESIZE,
     AB_WIRE_EXIT,
+    AB_WIRE_GROUP, /* engine to zygote: a process group of the host, to die with us */
     AB_WIRE_TYPES
 };
 
@@ -105,6 +106,7 @@ struct ab_wire_exec {
     uint32_t uid, gid;
     uint32_t argc, envc;
     uint32_t rows, cols;
+    uint32_t leaf;   /* 0, or the number of a cgroup of its own: cN below the sandbox's */
     uint64_t nofile; /* 0 keeps the sandbox's */
     uint64_t strings_len;
     const char *cwd;
@@ -125,6 +127,12 @@ struct ab_wire_exit {
     uint64_t user_us, system_us, max_rss_bytes, wall_us;
 };
 
+/* Of backend none: alive from its start to its end. */
+struct ab_wire_group {
+    uint32_t pid; /* of its leader */
+    uint32_t alive;
+};
+
 struct ab_wire_out {
     uint8_t *data; /* borrowed */
     size_t cap, len;
@@ -138,6 +146,7 @@ long ab_wire_put_born(uint8_t *buf, size_t cap, const struct ab_wire_born *m);
 long ab_wire_put_failed(uint8_t *buf, size_t cap, const struct ab_wire_failed *m);
 long ab_wire_put_exec(uint8_t *buf, size_t cap, const struct ab_wire_exec *m);
 long ab_wire_put_exit(uint8_t *buf, size_t cap, const struct ab_wire_exit *m);
+long ab_wire_put_group(uint8_t *buf, size_t cap, const struct ab_wire_group *m);
 long ab_wire_put_resize(uint8_t *buf, size_t cap, uint32_t rows, uint32_t cols);
 long ab_wire_put_bare(uint8_t *buf, size_t cap, enum ab_wire_type type);
 
@@ -156,6 +165,8 @@ int ab_wire_get_failed(const uint8_t *buf, size_t len, struct ab_wire_failed *m)
 int ab_wire_get_exec(const uint8_t *buf, size_t len, struct ab_wire_exec *m)
     AB_MUST_CHECK;
 int ab_wire_get_exit(const uint8_t *buf, size_t len, struct ab_wire_exit *m)
+    AB_MUST_CHECK;
+int ab_wire_get_group(const uint8_t *buf, size_t len, struct ab_wire_group *m)
     AB_MUST_CHECK;
 int ab_wire_get_resize(const uint8_t *buf, size_t len, uint32_t *rows, uint32_t *cols)
     AB_MUST_CHECK;

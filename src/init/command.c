@@ -28,9 +28,11 @@ struct start {
     char **argv; /* one free entry before argv[0], for a script without #! */
     char **envp;
     int io[3];
-    int terminal;        /* our side of the pty, or -1 */
-    char path[4096];     /* candidate built from PATH */
-    volatile int errnum; /* set by the child */
+    int terminal;         /* our side of the pty, or -1 */
+    int leaf;             /* cgroup.procs to join, or -1 */
+    volatile bool joined; /* set by the child */
+    char path[4096];      /* candidate built from PATH */
+    volatile int errnum;  /* set by the child */
 };
 
 static void send_exit(int ctl, const struct ab_wire_exit *m)
@@ -162,6 +164,7 @@ static int limit_files(const struct ab_wire_exec *m)
 static AB_NORETURN void run_child(struct start *s)
 {
     sigset_t none;
+    s->joined = s->leaf >= 0 && write(s->leaf, "0", 1) == 1;
     setsid();
     setpriority(PRIO_PROCESS, 0, 0);
     sigemptyset(&none);
@@ -275,6 +278,8 @@ static int start(struct pid1 *p, struct start *s, const char *strings, int ctl)
     if (pid > 0) {
         c->pid = pid;
         c->errnum = s->errnum;
+        c->leaf = s->joined ? s->m->leaf : 0;
+        p->leaves = p->leaves || s->joined;
     }
     sys_close(&s->terminal);
     free(vector);
@@ -287,12 +292,13 @@ void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, in
     bool in_file = m->flags & AB_WIRE_IN_FILE;
     bool terminal = m->flags & AB_WIRE_TERMINAL;
     bool has_stdin = m->flags & AB_WIRE_STDIN;
-    if (nfds != 1 + (terminal ? 0 : 2) + has_stdin + in_file || (terminal && has_stdin)) {
+    if (nfds != 1 + (terminal ? 0 : 2) + has_stdin + (m->leaf != 0) + in_file ||
+        (terminal && has_stdin)) {
         ab_wire_close_fds(fds, nfds);
         return;
     }
     int ctl = fds[0], at = 1;
-    struct start s = {.m = m, .io = {-1, -1, -1}, .terminal = -1};
+    struct start s = {.m = m, .io = {-1, -1, -1}, .terminal = -1, .leaf = -1};
     if (!terminal) {
         s.io[1] = fds[at++];
         s.io[2] = fds[at++];
@@ -300,6 +306,8 @@ void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, in
                             : fcntl(0, F_DUPFD_CLOEXEC,
                                     3); /* our own stdin is the sandbox's /dev/null */
     }
+    if (m->leaf)
+        s.leaf = fds[at++];
     int file = in_file ? fds[at] : -1;
     const char *strings = in_file ? map_strings(m, file) : m->strings;
     if (!strings || start(p, &s, strings, ctl) < 0) {
@@ -307,6 +315,7 @@ void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, in
         close(ctl);
     }
     ab_wire_close_fds(s.io, 3);
+    sys_close(&s.leaf);
     if (in_file) {
         if (strings)
             munmap((void *)(uintptr_t)strings, (size_t)m->strings_len);

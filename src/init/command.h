@@ -17,6 +17,7 @@ struct command {
     int status; /* of its leader, once reaped */
     struct rusage usage;
     int errnum;           /* why exec failed, or 0 */
+    unsigned leaf;        /* its cgroup is /cN of the sandbox's; 0: that itself */
     uint64_t start_ticks; /* boot time in clock ticks, as in /proc/PID/stat */
     uint64_t start_us, kill_us;
 };
@@ -26,6 +27,7 @@ struct pid1 {
     int proc; /* our /proc, opened before anybody could touch it */
     int pts;
     uint64_t tick_ns;
+    bool leaves;  /* some command has had one */
     bool purging; /* the engine waits until nothing else is alive */
     struct command commands[AB_COMMANDS];
 };

@@ -4,8 +4,11 @@
  * whose session it is in. What has left both (a daemon: its parent is pid 1, its session
  * its own) belongs, with its children, to the command that is being killed if it was born
  * after it. So a server that an earlier command left behind survives, and nothing that
- * this command started does. With several commands at once, a daemon born meanwhile may
- * belong to another one: it dies too, rather than that one escapes.
+ * this command started does.
+ *
+ * A command that was started while another one ran has a cgroup of its own, which nothing
+ * that it starts can leave: there it is certain. Where none can be had a daemon that was
+ * born meanwhile dies too, whoever's it is, rather than that one escapes.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -24,6 +27,7 @@
 struct process {
     pid_t pid, parent, session;
     uint64_t start_ticks;
+    unsigned leaf; /* the number of its command's cgroup, or 0 */
     bool killed;
     bool ours; /* of the command that is being killed */
 };
@@ -58,8 +62,26 @@ static bool read_process(int proc, const char *name, struct process *out)
     return state != 'Z' && state != 'X';
 }
 
-static void list_processes(int proc)
+/* Our cgroup namespace begins at the sandbox's own cgroup: in all hierarchies the path is
+ * "/", but for a leaf. */
+static unsigned leaf_of(int proc, pid_t pid)
 {
+    char path[32], text[2048];
+    unsigned number = 0;
+    snprintf(path, sizeof path, "%d/cgroup", (int)pid);
+    int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    sys_close(&fd);
+    text[n < 0 ? 0 : n] = 0;
+    const char *leaf = strstr(text, ":/c");
+    if (leaf)
+        sscanf(leaf, ":/c%u", &number);
+    return number;
+}
+
+static void list_processes(const struct pid1 *p)
+{
+    int proc = p->proc;
     count = 0;
     int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -73,14 +95,17 @@ static void list_processes(int proc)
             continue;
         if (count == room) {
             size_t more = room ? room * 2 : 256;
-            struct process *p = realloc(list, more * sizeof *p);
-            if (!p)
+            struct process *grown = realloc(list, more * sizeof *grown);
+            if (!grown)
                 break;
-            list = p;
+            list = grown;
             room = more;
         }
-        if (read_process(proc, e->d_name, &list[count]) && list[count].pid != 1)
-            count++;
+        struct process *found = &list[count];
+        if (!read_process(proc, e->d_name, found) || found->pid == 1)
+            continue;
+        found->leaf = p->leaves ? leaf_of(proc, found->pid) : 0;
+        count++;
     }
     closedir(d);
 }
@@ -112,6 +137,8 @@ static bool born_after(const struct process *x, const struct command *c)
 static bool belongs(const struct pid1 *p, const struct process *x,
                     const struct command *c)
 {
+    if (c->leaf || x->leaf)
+        return x->leaf == c->leaf;
     const struct process *top = x;
     for (int i = 0; i < CLIMB_MAX; i++) {
         const struct command *leader = led_by(p, top->pid);
@@ -147,7 +174,7 @@ static size_t kill_round(struct pid1 *p, const struct command *c, size_t *alive)
     list = NULL;
     room = 0;
     *alive = 0;
-    list_processes(p->proc);
+    list_processes(p);
     for (size_t i = 0; i < count; i++)
         *alive += list[i].ours = belongs(p, &list[i], c);
     /* The usual case, and the one call that no maker of processes can outrun. */
@@ -176,6 +203,6 @@ bool ab_command_kill(struct pid1 *p, struct command *c)
 bool ab_kill_everything(struct pid1 *p)
 {
     kill(-1, SIGKILL);
-    list_processes(p->proc);
+    list_processes(p);
     return count == 0;
 }

@@ -141,6 +141,34 @@ static void take_create(const uint8_t *buf, size_t len, const int *fds, int nfds
     ab_box_close(&b);
 }
 
+/* Process groups of the host that run for the engine: backend none. */
+static struct groups {
+    uint32_t *pid;
+    size_t count, room;
+} groups;
+
+static void take_group(const uint8_t *buf, size_t len)
+{
+    struct ab_wire_group m;
+    struct groups *g = &groups;
+    if (ab_wire_get_group(buf, len, &m) < 0 || m.pid < 2)
+        return;
+    for (size_t i = 0; i < g->count; i++)
+        if (g->pid[i] == m.pid)
+            g->pid[i--] = g->pid[--g->count];
+    if (!m.alive)
+        return;
+    if (g->count == g->room) {
+        size_t more = g->room ? g->room * 2 : 64;
+        uint32_t *grown = realloc(g->pid, more * sizeof *grown);
+        if (!grown)
+            return;
+        g->pid = grown;
+        g->room = more;
+    }
+    g->pid[g->count++] = m.pid;
+}
+
 /* False at the end of the engine. Of a dead one only what we must tidy up is heard: the
  * sandboxes that it asked for are not made any more. */
 static bool serve(bool dead)
@@ -159,6 +187,8 @@ static bool serve(bool dead)
         take_create(buf, (size_t)n, fds, nfds);
     else
         ab_wire_close_fds(fds, nfds);
+    if (type == AB_WIRE_GROUP)
+        take_group(buf, (size_t)n);
     return true;
 }
 
@@ -208,6 +238,8 @@ static void bury(void)
 {
     for (struct life *l = lives; l; l = l->next)
         sys_pidfd_kill(l->pidfd, SIGKILL);
+    for (size_t i = 0; i < groups.count; i++)
+        kill(-(pid_t)groups.pid[i], SIGKILL);
     for (struct life *l = lives; l; l = l->next) {
         struct pollfd p = {.fd = l->pidfd, .events = POLLIN};
         poll(&p, 1, DEATH_WAIT_MS);
@@ -220,8 +252,10 @@ static void bury(void)
 static void detach_from_caller(void)
 {
     setsid(); /* Ctrl-C is for the engine */
+    /* A stopped one is sent SIGHUP with SIGCONT when the engine ends, and has work then.
+     */
     for (int sig = 1; sig < NSIG; sig++)
-        signal(sig, sig == SIGPIPE ? SIG_IGN : SIG_DFL);
+        signal(sig, sig == SIGPIPE || sig == SIGHUP ? SIG_IGN : SIG_DFL);
     prctl(PR_SET_NAME, "agentbox-zygote");
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; null >= 0 && fd < 3; fd++)

@@ -117,6 +117,7 @@ static void serve_command(struct command *c)
 static int open_signals(void)
 {
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);

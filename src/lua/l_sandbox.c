@@ -16,6 +16,8 @@
 #include "rt/poll.h"
 #include "sandbox/zygote.h"
 
+#define BOOT_TIMEOUT_S 60 /* far beyond what a busy machine needs */
+
 int luaopen_agentbox_sys_sandbox(lua_State *L);
 
 struct layer {
@@ -72,8 +74,8 @@ static struct abl_sandbox *new_sandbox(lua_State *L, const char *workspace)
 /* ---- create ---- */
 
 static const char *const spec_keys[] = {
-    "image", "layers",     "network", "hostname", "workspace", "memory_bytes", "cpus",
-    "pids",  "disk_bytes", "inodes",  "nofile",   "env",       NULL,
+    "image", "layers",     "network", "hostname", "workspace", "memory_bytes",   "cpus",
+    "pids",  "disk_bytes", "inodes",  "nofile",   "env",       "boot_timeout_s", NULL,
 };
 
 static uint64_t opt_count(lua_State *L, const char *key)
@@ -150,11 +152,14 @@ static int l_create(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     check_spec(L, &spec);
+    double patience_s = abl_opt_number(L, 1, "boot_timeout_s", BOOT_TIMEOUT_S);
+    luaL_argcheck(L, patience_s > 0 && patience_s < 1e6, 1,
+                  "boot_timeout_s: must be above 0");
     new_sandbox(L, spec.workspace);
     struct ab_anchor *anchor = abl_anchor(L);
     if (ab_sandbox_begin(&spec, &sb, &err) < 0)
         return abl_push_err(L, &err, "sandbox.create");
-    anchor->op = ab_life_create(abl_loop(L), sb);
+    anchor->op = ab_life_create(abl_loop(L), sb, (uint64_t)(patience_s * 1000));
     return abl_wait(L, anchor, push_created);
 }
 
@@ -194,8 +199,11 @@ static int start_plain(lua_State *L, struct abl_sandbox *s, const struct ab_comm
     /* Both are absolute; what lies below the root stays below it as long as nobody makes
      * links. */
     snprintf(cwd, sizeof cwd, "%s%s", s->plain_dir, cmd->cwd);
-    struct ab_plain plain = {
-        .argv = cmd->argv, .envp = cmd->envp, .cwd = cwd, .stdin_pipe = cmd->stdin_pipe};
+    struct ab_plain plain = {.argv = cmd->argv,
+                             .envp = cmd->envp,
+                             .cwd = cwd,
+                             .stdin_pipe = cmd->stdin_pipe,
+                             .note = ab_zygote_group};
     return ab_plain_spawn(abl_loop(L), &plain, child, err);
 }
 
@@ -205,6 +213,23 @@ static int push_executed(lua_State *L, struct ab_op *op)
     uint64_t before = (uint64_t)lua_tointeger(L, 2);
     bool oom = abl_oom_kills(s) > before;
     return abl_push_outcome(L, ab_proc_of(op), oom, "sandbox.exec");
+}
+
+/* A command that is started while another one runs gets a cgroup of its own, so that it
+ * is known what each of them started. */
+static int start_native(struct ab_sandbox *sb, struct ab_command *cmd,
+                        struct ab_child *child, struct ab_err *err)
+{
+    int leaf = -1;
+    if (sb->tally->alive)
+        leaf = ab_cgroup_leaf(&sb->cgroup, sb->tally, &cmd->leaf_number);
+    cmd->leaf = leaf;
+    int rc = ab_sandbox_exec(sb, cmd, child, err);
+    if (leaf >= 0)
+        close(leaf);
+    if (rc < 0)
+        ab_tally_end_leaf(sb->tally, cmd->leaf_number);
+    return rc;
 }
 
 /* Starts the command of arguments 2 and 3; NULL with err when it could not be. */
@@ -223,7 +248,7 @@ static struct ab_proc *start(lua_State *L, bool spawn, uint64_t *oom_before,
         opts.hold_stdin = opts.interactive = cmd.stdin_pipe = true;
     cmd.stdin_pipe = cmd.stdin_pipe || opts.input;
     *oom_before = abl_oom_kills(s);
-    int rc = s->sb ? ab_sandbox_exec(s->sb, &cmd, &child, err)
+    int rc = s->sb ? start_native(s->sb, &cmd, &child, err)
                    : start_plain(L, s, &cmd, &child, err);
     if (rc < 0) {
         free(opts.input);

@@ -5,7 +5,8 @@ struct life {
     struct ab_sandbox *sb;  /* owns, until taken */
     struct ab_layer *layer; /* owns, until taken */
     uv_poll_t sock, pid;
-    uv_timer_t kick; /* reports what is over before any descriptor was waited for */
+    uv_timer_t kick; /* reports what is over before any descriptor was waited for, and
+                      * before that the time in which it should have been made */
     bool sock_open, pid_open, kick_open;
     bool abandoned; /* nobody waits for the sandbox any more */
     bool want_layer;
@@ -68,18 +69,35 @@ static bool watch(struct life *l, uv_poll_t *h, bool *open, int fd, uv_poll_cb c
     return true;
 }
 
+static void start_timer(struct life *l, uv_timer_cb cb, uint64_t ms)
+{
+    if (!l->kick_open) {
+        uv_timer_init(&l->op.loop->uv, &l->kick);
+        l->kick.data = l;
+        l->kick_open = true;
+        ab_op_ref(&l->op);
+    }
+    uv_timer_start(&l->kick, cb, ms, 0);
+}
+
 static void start_death(struct life *l)
 {
     close_handle(&l->sock_open, (uv_handle_t *)&l->sock);
     ab_sandbox_kill(l->sb);
     if (l->sb->state == AB_SANDBOX_DYING &&
-        watch(l, &l->pid, &l->pid_open, ab_sandbox_fd(l->sb), on_pid))
+        watch(l, &l->pid, &l->pid_open, ab_sandbox_fd(l->sb), on_pid)) {
+        close_handle(&l->kick_open, (uv_handle_t *)&l->kick);
         return;
-    uv_timer_init(&l->op.loop->uv, &l->kick);
-    l->kick.data = l;
-    l->kick_open = true;
-    ab_op_ref(&l->op);
-    uv_timer_start(&l->kick, on_kick, 0, 0);
+    }
+    start_timer(l, on_kick, 0);
+}
+
+/* Whoever should have answered may be stopped, and would never. */
+static void on_late(uv_timer_t *t)
+{
+    struct life *l = t->data;
+    ab_sandbox_late(l->sb, &l->op.err);
+    start_death(l);
 }
 
 static void on_sock(uv_poll_t *h, int status, int events)
@@ -122,9 +140,10 @@ static struct life *new_life(struct ab_loop *loop, struct ab_sandbox *sb)
     return l;
 }
 
-struct ab_op *ab_life_create(struct ab_loop *loop, struct ab_sandbox *sb)
+struct ab_op *ab_life_create(struct ab_loop *loop, struct ab_sandbox *sb, uint64_t ms)
 {
     struct life *l = new_life(loop, sb);
+    start_timer(l, on_late, ms);
     if (!watch(l, &l->sock, &l->sock_open, ab_sandbox_fd(sb), on_sock)) {
         ab_err_set(&l->op.err, AB_ESYS, "cannot wait for the sandbox");
         start_death(l);

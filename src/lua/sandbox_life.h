@@ -10,9 +10,9 @@
 #include "rt/op.h"
 #include "sandbox/sandbox.h"
 
-/* Done when the sandbox is ready, or failed (op->err) and everything of it is gone. Takes
- * sb. Caller owns the returned reference. */
-struct ab_op *ab_life_create(struct ab_loop *loop, struct ab_sandbox *sb);
+/* Done when the sandbox is ready, or failed (op->err) and everything of it is gone; it
+ * fails when it is not ready after ms. Takes sb. Caller owns the returned reference. */
+struct ab_op *ab_life_create(struct ab_loop *loop, struct ab_sandbox *sb, uint64_t ms);
 
 /* Gives the sandbox of a creation that is done without error; once. */
 struct ab_sandbox *ab_life_take(struct ab_op *op);

@@ -23,8 +23,6 @@
 #define PATIENCE_MANY_MS 40
 #define MANY             16
 
-static unsigned running; /* commands that are not over */
-
 /* One descriptor on the loop. fd is -1 when it was closed; the handle may still be
  * closing. */
 struct port {
@@ -47,7 +45,9 @@ struct ab_proc {
     struct ab_buf input;
     size_t written;
     bool hold_stdin, interactive, tty;
-    int null; /* owns: where a flood goes, or -1 */
+    int null;               /* owns: where a flood goes, or -1 */
+    struct ab_tally *tally; /* owns a reference, until it is over; or NULL */
+    uint32_t leaf;
     struct ab_proc_result result;
     struct ab_list waiters;
 };
@@ -396,13 +396,27 @@ static void drain(struct ab_proc *p, struct port *port, struct ab_proc_stream *s
     port_close(port);
 }
 
+static void tell_tally(struct ab_proc *p)
+{
+    struct ab_tally *t = p->tally;
+    p->tally = NULL;
+    if (!t)
+        return;
+    t->alive--;
+    ab_tally_end_leaf(t, p->leaf);
+    if (--t->refs == 0)
+        free(t);
+}
+
 static void finish(struct ab_proc *p)
 {
     if (p->result.over)
         return;
     p->result.over = true;
-    running--;
-    if (p->interactive) /* its reader is slow, and gets what the pipe holds all the same */
+    p->loop->commands--;
+    tell_tally(p);
+    if (p->interactive) /* its reader is slow, and gets what the pipe holds all the same
+                         */
         p->streams[0].buf.max += DRAIN_MAX;
     drain(p, &p->out, &p->streams[0]);
     drain(p, &p->err, &p->streams[1]);
@@ -469,7 +483,7 @@ static void set_deadline(struct ab_proc *p, uint64_t ms)
 
 static void begin_watching(struct ab_proc *p, uint64_t timeout_ms)
 {
-    uint64_t patience = running < MANY ? PATIENCE_MS : PATIENCE_MANY_MS;
+    uint64_t patience = p->loop->commands < MANY ? PATIENCE_MS : PATIENCE_MANY_MS;
     p->unwatched = !p->interactive;
     if (timeout_ms)
         set_deadline(p, timeout_ms);
@@ -558,10 +572,12 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
     struct ab_proc *p = ab_xcalloc(1, sizeof *p);
     p->loop = loop;
     p->refs = 1;
-    running++;
+    loop->commands++;
     p->hold_stdin = opts->hold_stdin;
     p->interactive = opts->interactive;
     p->tty = child->tty;
+    p->tally = child->tally;
+    p->leaf = child->leaf;
     p->null = -1;
     p->result.code = -1;
     ab_list_init(&p->waiters);

@@ -8,6 +8,7 @@ int ab_loop_init(struct ab_loop *loop, struct ab_err *err)
     if (rc < 0)
         return ab_err_sys(err, -rc, "event loop");
     ab_list_init(&loop->ops);
+    loop->commands = 0;
     return 0;
 }
 

@@ -13,6 +13,7 @@
 struct ab_loop {
     uv_loop_t uv;
     struct ab_list ops; /* every op alive, for the sweep and for leak reports */
+    unsigned commands;  /* that run; see child.c */
 };
 
 int ab_loop_init(struct ab_loop *loop, struct ab_err *err) AB_MUST_CHECK;

@@ -20,6 +20,7 @@ struct plain {
     int open; /* handles that are not closed, or were never made */
     uint64_t began_ns;
     bool killed;
+    void (*note)(pid_t leader, bool alive);
 };
 
 static void on_closed(uv_handle_t *h)
@@ -56,6 +57,8 @@ static void on_ended(uv_process_t *h, int64_t status, int sig)
     struct plain *p = h->data;
     if (p->killed)
         kill(-h->pid, SIGKILL); /* who was born while the first one was on its way */
+    if (p->note)
+        p->note(h->pid, false);
     say_exit(p, status, sig);
     uv_close((uv_handle_t *)&p->poll, on_closed);
     uv_close((uv_handle_t *)h, on_closed);
@@ -126,6 +129,8 @@ static int start(struct ab_loop *loop, struct plain *p, const struct ab_plain *c
         uv_close((uv_handle_t *)&p->process, on_closed);
         return rc;
     }
+    if (p->note)
+        p->note(p->process.pid, true);
     uv_poll_start(&p->poll, UV_READABLE, on_control);
     return 0;
 }
@@ -158,6 +163,7 @@ int ab_plain_spawn(struct ab_loop *loop, const struct ab_plain *cmd, struct ab_c
     }
     struct plain *p = ab_xcalloc(1, sizeof *p);
     p->ctl = ctl[1];
+    p->note = cmd->note;
     p->began_ns = uv_hrtime();
     const int io[3] = {in[1], o[1], e[1]};
     int rc = start(loop, p, cmd, io);

@@ -7,6 +7,8 @@
 #ifndef AB_RT_PLAIN_H
 #define AB_RT_PLAIN_H
 
+#include <sys/types.h>
+
 #include "base/child.h"
 #include "rt/loop.h"
 
@@ -15,6 +17,7 @@ struct ab_plain {
     char *const *envp;
     const char *cwd;
     bool stdin_pipe;
+    void (*note)(pid_t leader, bool alive); /* at its start and its end; or NULL */
 };
 
 /* Gives the descriptors in out. */

@@ -7,16 +7,17 @@
  *     none       resource limits      pid 1                  nothing: oom is never
  * claimed
  *
- * Layout, in each hierarchy: BASE/agentbox-BOOT-PID-START/sN. BOOT is the start of the
- * boot id, PID and START name the engine, so that ab_cgroup_sweep() can tell a dead
- * engine's from a live one's. AGENTBOX_CGROUP=none in the environment gives the last
- * level.
+ * Layout, in each hierarchy: BASE/agentbox-BOOT-PID-START/sN, and /cN in that for a
+ * command that runs beside others, in one hierarchy. BOOT is the start of the boot id,
+ * PID and START name the engine, so that ab_cgroup_sweep() can tell a dead engine's from
+ * a live one's. AGENTBOX_CGROUP=none in the environment gives the last level.
  */
 #ifndef AB_SANDBOX_CGROUP_H
 #define AB_SANDBOX_CGROUP_H
 
 #include <sys/types.h>
 
+#include "base/child.h"
 #include "base/err.h"
 #include "base/wire.h"
 
@@ -38,6 +39,7 @@ struct ab_cgroup {
     unsigned members; /* bit per hierarchy that has a directory of that name */
     struct ab_limits limits;
     uint64_t oom_before, cpu_before_us; /* of the sandboxes that had it before */
+    unsigned leaves;                    /* how many there have been */
     int oom_fd; /* owns: where kills for memory are counted, or -1 */
 };
 
@@ -67,6 +69,14 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
 /* Gives descriptors for CREATE: the cgroup2 directory (or -1), and cgroup.procs of each
  * v1 hierarchy. Returns how many of those; the caller closes them all. */
 int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_CGROUPS]);
+
+/* Makes a cgroup below, for one command, and notes it in t; those whose command is over
+ * and in which nobody is left go. Gives a descriptor to join it by writing, or -1 when
+ * there is none to be had: number is 0 then. */
+int ab_cgroup_leaf(struct ab_cgroup *cg, struct ab_tally *t, uint32_t *number);
+
+/* All of them; before ab_cgroup_remove(). */
+void ab_cgroup_remove_leaves(struct ab_cgroup *cg, struct ab_tally *t);
 
 void ab_cgroup_usage(struct ab_cgroup *cg, struct ab_cgroup_usage *out);
 

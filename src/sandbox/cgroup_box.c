@@ -20,12 +20,7 @@
 #include "base/fault.h"
 #include "sandbox/cgroup_dirs.h"
 
-#define STOCK        32
 #define LEFT_AT_MOST 8 /* a part of the limit that may be cached for those before */
-
-static struct ab_cgroup stock[STOCK]; /* the one that rested longest is first */
-static size_t stocked;
-static unsigned made;
 
 /* Files of one sandbox's cgroup are reached by name each time: a thousand sandboxes would
  * hold four thousand descriptors otherwise. */
@@ -146,6 +141,72 @@ static uint64_t cpu_us(const struct ab_cgroup *cg)
                : value_of(text, "usage_usec");
 }
 
+/* The hierarchy that has the leaves, or HIERARCHIES. */
+static int leaf_hierarchy(const struct ab_cgroup *cg)
+{
+    static const int order[] = {V2, PIDS, CPU, MEMORY};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (is_member(cg, order[i]))
+            return order[i];
+    return HIERARCHIES;
+}
+
+static const char *leaf_path(const struct ab_cgroup *cg, unsigned number, char path[128])
+{
+    snprintf(path, 128, "%s/c%u", cg->name, number);
+    return path;
+}
+
+static void remove_leaves(struct ab_cgroup *cg, struct ab_tally *t, bool all)
+{
+    char path[128];
+    int h = leaf_hierarchy(cg);
+    for (int i = 0; i < AB_LEAVES; i++) {
+        struct ab_leaf *leaf = &t->leaf[i];
+        if (!leaf->number || !(leaf->over || all))
+            continue;
+        leaf_path(cg, leaf->number, path);
+        if (unlinkat(ab_cgroup_self.ident[h], path, AT_REMOVEDIR) == 0 ||
+            errno != EBUSY) /* a daemon is in it */
+            *leaf = (struct ab_leaf){0};
+    }
+}
+
+void ab_cgroup_remove_leaves(struct ab_cgroup *cg, struct ab_tally *t)
+{
+    if (leaf_hierarchy(cg) < HIERARCHIES)
+        remove_leaves(cg, t, true);
+}
+
+static struct ab_leaf *free_leaf(struct ab_tally *t)
+{
+    for (int i = 0; i < AB_LEAVES; i++)
+        if (!t->leaf[i].number)
+            return &t->leaf[i];
+    return NULL;
+}
+
+int ab_cgroup_leaf(struct ab_cgroup *cg, struct ab_tally *t, uint32_t *number)
+{
+    char path[128], procs[160];
+    int h = leaf_hierarchy(cg);
+    *number = 0;
+    if (h == HIERARCHIES)
+        return -1;
+    remove_leaves(cg, t, false);
+    struct ab_leaf *leaf = free_leaf(t);
+    leaf_path(cg, cg->leaves + 1, path);
+    if (!leaf || mkdirat(ab_cgroup_self.ident[h], path, 0755) < 0)
+        return -1;
+    leaf->number = ++cg->leaves;
+    snprintf(procs, sizeof procs, "%s/cgroup.procs", path);
+    int fd = openat(ab_cgroup_self.ident[h], procs, O_WRONLY | O_CLOEXEC);
+    leaf->over = fd < 0;
+    if (fd >= 0)
+        *number = leaf->number;
+    return fd;
+}
+
 static void discard(struct ab_cgroup *cg)
 {
     for (int h = 0; cg->name[0] && h < HIERARCHIES; h++)
@@ -173,7 +234,7 @@ static int make_dir(struct ab_cgroup *cg, int h, struct ab_err *err)
 static int make(struct ab_cgroup *cg, const struct ab_limits *limits, struct ab_err *err)
 {
     *cg = (struct ab_cgroup){.limits = *limits, .oom_fd = -1};
-    snprintf(cg->name, sizeof cg->name, "s%u", ++made);
+    snprintf(cg->name, sizeof cg->name, "s%u", ++ab_cgroup_self.made);
     if (make_dir(cg, V2, err) == 0 &&
         (!limits->memory_bytes || make_dir(cg, MEMORY, err) == 0) &&
         (!limits->pids || make_dir(cg, PIDS, err) == 0) &&
@@ -205,23 +266,21 @@ static bool renew(struct ab_cgroup *cg)
              cg->limits.memory_bytes / LEFT_AT_MOST ||
          write_member(cg, MEMORY, "memory.max_usage_in_bytes", "0") < 0))
         return false;
-    cg->oom_before = count_oom_kills(cg);
-    cg->cpu_before_us = cpu_us(cg);
     return true;
 }
 
 static struct ab_cgroup unstock(size_t at)
 {
-    struct ab_cgroup cg = stock[at];
-    memmove(stock + at, stock + at + 1, sizeof *stock * (--stocked - at));
+    struct ab_cgroup *stock = ab_cgroup_self.stock, cg = stock[at];
+    memmove(stock + at, stock + at + 1, sizeof cg * (--ab_cgroup_self.stocked - at));
     return cg;
 }
 
 /* Takes one of the stock that has these limits; false when there is none. */
 static bool take_used(struct ab_cgroup *cg, const struct ab_limits *limits)
 {
-    for (size_t i = 0; i < stocked;) {
-        if (!same_limits(&stock[i].limits, limits)) {
+    for (size_t i = 0; i < ab_cgroup_self.stocked;) {
+        if (!same_limits(&ab_cgroup_self.stock[i].limits, limits)) {
             i++;
             continue;
         }
@@ -251,18 +310,23 @@ void ab_cgroup_remove(struct ab_cgroup *cg)
         discard(cg);
         return;
     }
-    if (stocked == STOCK) {
+    if (ab_cgroup_self.stocked == AB_CGROUP_STOCK) {
         struct ab_cgroup oldest = unstock(0);
         discard(&oldest);
     }
-    stock[stocked++] = *cg;
+    cg->oom_before = count_oom_kills(cg);
+    cg->cpu_before_us = cpu_us(cg);
+    if (cg->oom_fd >= 0)
+        close(cg->oom_fd);
+    cg->oom_fd = -1;
+    ab_cgroup_self.stock[ab_cgroup_self.stocked++] = *cg;
     *cg = (struct ab_cgroup){.oom_fd = -1};
 }
 
 void ab_cgroup_empty_stock(void)
 {
-    while (stocked > 0)
-        discard(&stock[--stocked]);
+    while (ab_cgroup_self.stocked > 0)
+        discard(&ab_cgroup_self.stock[--ab_cgroup_self.stocked]);
 }
 
 /* Root without the right to administer, as in a container: its zygote becomes somebody

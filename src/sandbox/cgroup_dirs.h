@@ -6,7 +6,8 @@
 
 #include "sandbox/cgroup.h"
 
-#define AB_SWEEP_DEPTH 5
+#define AB_SWEEP_DEPTH  5
+#define AB_CGROUP_STOCK 32
 
 enum { V2, MEMORY, PIDS, CPU, HIERARCHIES };
 _Static_assert(HIERARCHIES <= AB_WIRE_CGROUPS + 1, "descriptors of one sandbox");
@@ -22,6 +23,9 @@ struct ab_cgroup_self {
     char name[96];
     pid_t companion;
     void (*announce)(void);
+    unsigned made;                           /* numbers the sandboxes' */
+    struct ab_cgroup stock[AB_CGROUP_STOCK]; /* to be used again, longest rested first */
+    size_t stocked;
     bool crowded; /* somebody else is in our cgroup, so that it cannot pass controllers on
                    */
 };

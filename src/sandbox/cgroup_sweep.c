@@ -40,6 +40,26 @@ static void kill_members(int dir)
         close(fd);
 }
 
+/* One sandbox's, with those of its commands below. */
+static void sweep_box(int parent, const char *name)
+{
+    int dir = ab_cgroup_open_dir(parent, name);
+    DIR *d = dir < 0 ? NULL : fdopendir(dir);
+    struct dirent *e;
+    while (d && (e = readdir(d)))
+        if (e->d_type == DT_DIR && e->d_name[0] == 'c')
+            sweep_box(dirfd(d), e->d_name);
+    if (d) {
+        kill_members(dirfd(d));
+        closedir(d);
+    } else if (dir >= 0) {
+        close(dir);
+    }
+    for (int i = 0; i < 100 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno == EBUSY;
+         i++)
+        usleep(2000);
+}
+
 static int sweep_ident(int parent, const char *name, bool dry)
 {
     int found = 0, dir = ab_cgroup_open_dir(parent, name);
@@ -49,15 +69,8 @@ static int sweep_ident(int parent, const char *name, bool dry)
         if (e->d_type != DT_DIR || e->d_name[0] != 's')
             continue;
         found++;
-        int sub = dry ? -1 : ab_cgroup_open_dir(dirfd(d), e->d_name);
-        if (sub < 0)
-            continue;
-        kill_members(sub);
-        close(sub);
-        for (int i = 0;
-             i < 100 && unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) < 0 && errno == EBUSY;
-             i++)
-            usleep(2000);
+        if (!dry)
+            sweep_box(dirfd(d), e->d_name);
     }
     if (d)
         closedir(d);

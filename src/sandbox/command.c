@@ -107,7 +107,7 @@ static int send_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
                      struct ab_err *err)
 {
     uint8_t buf[AB_WIRE_MAX];
-    int fds[5], nfds = 0, file = -1;
+    int fds[6], nfds = 0, file = -1;
     struct ab_wire_exec m = {
         .flags = (cmd->terminal ? AB_WIRE_TERMINAL : 0u) |
                  (e->in[1] >= 0 ? AB_WIRE_STDIN : 0u) |
@@ -118,6 +118,7 @@ static int send_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
         .envc = (uint32_t)cmd->envc,
         .rows = cmd->rows,
         .cols = cmd->cols,
+        .leaf = cmd->leaf_number,
         .nofile = cmd->nofile,
         .strings_len = len,
         .cwd = cmd->cwd,
@@ -125,8 +126,10 @@ static int send_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
     };
     if (len > INLINE_MAX && (file = strings_file(strings, len, err)) < 0)
         return -1;
-    const int candidates[] = {e->ctl[1], e->out[1], e->err[1], e->in[1], file};
-    for (size_t i = 0; i < 5; i++)
+    const int candidates[] = {
+        e->ctl[1], e->out[1], e->err[1], e->in[1], cmd->leaf_number ? cmd->leaf : -1,
+        file};
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
         if (candidates[i] >= 0)
             fds[nfds++] = candidates[i];
     long n = ab_wire_put_exec(buf, sizeof buf, &m);
@@ -167,10 +170,16 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
         close_ends(&e, 0);
         return -1;
     }
+    if (sb->tally) {
+        sb->tally->refs++;
+        sb->tally->alive++;
+    }
     *out = (struct ab_child){.in = e.in[0],
                              .out = e.out[0],
                              .err = e.err[0],
                              .ctl = e.ctl[0],
+                             .tally = sb->tally,
+                             .leaf = cmd->leaf_number,
                              .tty = cmd->terminal};
     return 0;
 }

@@ -177,6 +177,8 @@ int ab_sandbox_begin(const struct ab_sandbox_spec *spec, struct ab_sandbox **out
                               .limits = spec->limits,
                               .number = ++sandboxes_made,
                               .host_image = !strcmp(spec->image, "host")};
+    sb->tally = ab_xcalloc(1, sizeof *sb->tally);
+    sb->tally->refs = 1;
     int bytes = SOCKET_BYTES;
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     if (spec->layer)
@@ -189,6 +191,7 @@ int ab_sandbox_begin(const struct ab_sandbox_spec *spec, struct ab_sandbox **out
         ab_sandbox_free(sb);
         return -1;
     }
+    sb->zygote = ab_zygote_pid();
     *out = sb;
     return 0;
 }
@@ -237,6 +240,11 @@ static int explain(const struct ab_wire_failed *m, struct ab_err *err)
                    "cannot %s (%s): in Docker add --security-opt systempaths=unconfined "
                    "--security-opt apparmor=unconfined",
                    m->step, strerror(m->errnum));
+    } else if (strstr(m->step, "give up being root")) {
+        ab_err_set(
+            err, AB_EUNSUPPORTED,
+            "agentbox is root of a user namespace that has no other user it could "
+            "become (unshare -r): start it outside, as root or as an ordinary user");
     } else if (m->errnum == EOPNOTSUPP || m->errnum == ENOSYS) {
         ab_err_set(err, AB_EUNSUPPORTED, "this kernel cannot %s", m->step);
     } else if (m->errnum == EINVAL && strstr(m->step, "open the image")) {
@@ -277,7 +285,7 @@ int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err)
         return ab_err_sys(err, (int)-n, "the sandbox's socket");
     if (n == 0)
         return ab_err_set(err, AB_ESANDBOX, "%s",
-                          sb->pidfd < 0 ? "the zygote is gone"
+                          sb->pidfd < 0 ? "the zygote is gone: try again"
                                         : "the sandbox died while it was set up");
     switch (ab_wire_type(buf, (size_t)n)) {
     case AB_WIRE_BORN:
@@ -295,6 +303,21 @@ int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err)
         ab_wire_close_fds(fds, nfds);
     }
     return ab_err_set(err, AB_EPROTOCOL, "the sandbox said something unexpected");
+}
+
+void ab_sandbox_late(struct ab_sandbox *sb, struct ab_err *err)
+{
+    if (sb->pidfd >= 0) {
+        ab_err_set(err, AB_ESANDBOX,
+                   "the sandbox was not ready in time: its pid 1 is stopped, or the "
+                   "machine too busy; make fewer at once, or set boot_timeout_s");
+        return;
+    }
+    ab_err_set(err, AB_ESANDBOX,
+               "the zygote did not answer in time and was killed: it was stopped, or the "
+               "machine is too busy; try again, make fewer at once, or set "
+               "boot_timeout_s");
+    ab_zygote_kill(sb->zygote);
 }
 
 int ab_sandbox_purge(struct ab_sandbox *sb, struct ab_err *err)
@@ -364,8 +387,11 @@ void ab_sandbox_free(struct ab_sandbox *sb)
     ab_sandbox_reap(sb, true);
     close_fd(&sb->upper);
     close_fd(&sb->sock);
+    ab_cgroup_remove_leaves(&sb->cgroup, sb->tally);
     ab_cgroup_remove(&sb->cgroup);
     ab_layer_unref(sb->layer);
+    if (--sb->tally->refs == 0)
+        free(sb->tally);
     free(sb);
 }
 

@@ -65,11 +65,13 @@ struct ab_sandbox {
     int upper;       /* owns: moves to the layer when frozen */
     int net, userns; /* owns: for wiring network full, or -1 */
     uint32_t pid, slot;
+    pid_t zygote; /* who was asked for it */
     struct ab_ids ids;
     struct ab_cgroup cgroup;
     struct ab_limits limits;
     bool host_image;
     struct ab_layer *layer; /* owns a reference, or NULL */
+    struct ab_tally *tally; /* owns a reference; or NULL */
     bool purging;
     unsigned number; /* counts the sandboxes of this engine from 1 */
 };
@@ -81,7 +83,9 @@ struct ab_command {
     const char *cwd;
     uint32_t uid, gid;
     uint64_t nofile;
-    bool stdin_pipe; /* else /dev/null */
+    int leaf;             /* cgroup.procs of ab_cgroup_leaf(), borrowed during the call */
+    uint32_t leaf_number; /* 0: none */
+    bool stdin_pipe;      /* else /dev/null */
     bool terminal;
     unsigned rows, cols;
 };
@@ -95,6 +99,10 @@ int ab_sandbox_fd(const struct ab_sandbox *sb);
 
 /* 0: ready. 1: not yet, wait again. -1: it failed; kill, reap and free it. */
 int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
+
+/* It is not ready, and too much time has passed: says whose fault that is. A zygote that
+ * did not answer is killed; the next request starts another. Kill, reap and free sb. */
+void ab_sandbox_late(struct ab_sandbox *sb, struct ab_err *err);
 
 /* Gives the engine's ends of a new command. AB_ETOOBIG before anything ran when the
  * kernel would refuse its arguments; AB_ESANDBOX when pid 1 is dead. */

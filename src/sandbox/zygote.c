@@ -16,6 +16,10 @@
 #define CHILD_SOCKET 3
 #define SOCKET_BYTES (1 << 20)
 
+/* How long a killed zygote may take to be gone. */
+#define DEATH_WAITS   100
+#define DEATH_WAIT_US 1000
+
 extern const uint8_t ab_init_program[], ab_init_program_end[];
 
 /* One per process: it was started before there were threads or engines. */
@@ -145,6 +149,31 @@ int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfd
         return rc;
     ab_zygote_stop(); /* it was killed, and its sandboxes with it: begin again, once */
     return request(packet, len, fds, nfds, err);
+}
+
+pid_t ab_zygote_pid(void)
+{
+    return zygote.sock < 0 ? 0 : zygote.pid;
+}
+
+void ab_zygote_kill(pid_t pid)
+{
+    if (zygote.sock < 0 || zygote.pid != pid)
+        return;
+    kill(pid, SIGKILL); /* to death also if it is stopped */
+    close(zygote.sock);
+    zygote.sock = -1;
+    for (int i = 0; i < DEATH_WAITS && waitpid(pid, NULL, WNOHANG) == 0; i++)
+        usleep(DEATH_WAIT_US); /* what the kernel does not let go is not waited for */
+}
+
+void ab_zygote_group(pid_t leader, bool alive)
+{
+    uint8_t buf[16];
+    struct ab_wire_group m = {.pid = (uint32_t)leader, .alive = alive};
+    long n = ab_wire_put_group(buf, sizeof buf, &m);
+    if (zygote.sock >= 0 && n > 0)
+        ab_wire_send(zygote.sock, buf, (size_t)n, NULL, 0, MSG_DONTWAIT);
 }
 
 void ab_zygote_stop(void)

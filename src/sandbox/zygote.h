@@ -11,6 +11,8 @@
 #ifndef AB_SANDBOX_ZYGOTE_H
 #define AB_SANDBOX_ZYGOTE_H
 
+#include <sys/types.h>
+
 #include "base/err.h"
 
 /* Forks and executes the program that is carried in this binary. Doing it twice is
@@ -30,6 +32,16 @@ int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfd
  * before. */
 void ab_zygote_note_facts(uint32_t facts);
 uint32_t ab_zygote_facts(void);
+
+/* Who was asked by the last request, or 0. */
+pid_t ab_zygote_pid(void);
+
+/* Kills that one, if it still is the zygote: for one that does not answer. */
+void ab_zygote_kill(pid_t pid);
+
+/* A process group of the host that must not outlive us, from its start to its end: the
+ * zygote kills those that are alive when it sees ours. */
+void ab_zygote_group(pid_t leader, bool alive);
 
 /* Ends it and waits: for programs that load the engine as a library, and for tests. */
 void ab_zygote_stop(void);

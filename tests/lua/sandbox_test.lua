@@ -140,6 +140,33 @@ function M.test_commands_at_once()
   lu.assertEquals(said, { "1\n", "2\n", "" })
 end
 
+-- A thousand rollouts that begin together make few sandboxes at a time; who gives up waiting takes no turn along.
+function M.test_few_boots_at_once()
+  local now, most, made = 0, 0, 0
+  package.loaded["agentbox.backends.counted"] = { name = "counted", create = function()
+    now = now + 1
+    most, made = math.max(most, now), made + 1
+    ab.async.yield()
+    ab.async.sleep(0.001)
+    now = now - 1
+    return nil, { code = "sandbox", msg = "only counted" }
+  end }
+  ab.sandbox.limit_boots(3)
+  local fibers = {}
+  for i = 1, 60 do fibers[i] = ab.async.spawn(ab.sandbox.create, { backend = "counted" }) end
+  ab.async.yield()
+  for i = 10, 60, 5 do fibers[i]:cancel() end
+  for i = 1, 60 do fibers[i]:join() end
+  lu.assertEquals(now, 0)
+  lu.assertEquals(most, 3)
+  lu.assertEquals(made, 49)
+  ab.sandbox.create { backend = "counted" }
+  lu.assertEquals(made, 50)
+  lu.assertErrorMsgContains("positive integer", ab.sandbox.limit_boots, 0)
+  ab.sandbox.limit_boots(8)
+  package.loaded["agentbox.backends.counted"] = nil
+end
+
 function M.test_cancel_kills()
   local fiber = async.spawn(function() return sb:exec "sleep 1000" end)
   while sh("pgrep -c sleep").stdout ~= "1\n" do async.sleep(0.01) end

@@ -25,7 +25,7 @@ local SHAPE = {
   backend = { "string" }, image = { "text" }, network = { "string", enum = { "none", "full" } },
   limits = { "record", fields = M.limits "number|boolean" }, env = { "map" }, workspace = { "text" },
   user = { "text|integer" }, name = { "string" }, layers = { "list" }, runtime = { "string" },
-  read_only = { "boolean" },
+  read_only = { "boolean" }, boot_timeout_s = { "number", min = 0.001, max = 86400 },
 }
 
 ---@param path? string

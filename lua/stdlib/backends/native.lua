@@ -67,8 +67,9 @@ end
 ---@return agentbox.Err? err
 function M.create(spec)
   local limits = spec.limits
-  local setpriv, pasta = find "setpriv", find "pasta"
-  if spec.network == "full" and not (setpriv and pasta) then
+  local full = spec.network == "full"
+  local setpriv, pasta = full and find "setpriv", full and find "pasta"
+  if full and not (setpriv and pasta) then
     return nil, err.new("unsupported", 'network = "full" needs the program pasta: apt-get install passt',
       { hint = "apt-get install passt" })
   end
@@ -77,9 +78,9 @@ function M.create(spec)
     memory_bytes = limits.memory_mb and math.floor(limits.memory_mb * 1048576) or nil,
     pids = limits.pids_limit or nil, cpus = limits.cpu_count or nil,
     disk_bytes = limits.disk_mb and math.floor(limits.disk_mb * 1048576) or nil, inodes = limits.inodes or nil,
-    nofile = limits.nofile or nil, env = spec.env,
+    nofile = limits.nofile or nil, env = spec.env, boot_timeout_s = spec.boot_timeout_s,
   }
-  if not raw or spec.network ~= "full" then return raw, problem end
+  if not raw or not full then return raw, problem end
   local ok
   ok, problem = wire(raw, setpriv, pasta)
   if ok then return raw end

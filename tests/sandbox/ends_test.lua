@@ -1,0 +1,130 @@
+--- What is stopped, killed, or cannot be: an error in time, and nothing left of it.
+local ab = require "agentbox"
+local fs = require "agentbox.sys.fs"
+local lu = require "luaunit"
+local os_sys = require "agentbox.sys.os"
+local time = require "agentbox.sys.time"
+
+local M = {}
+
+local function host(command)
+  local box <close> = assert(ab.sandbox.create { backend = "none" })
+  return assert(box:exec(command, { timeout_s = 60 }))
+end
+
+-- Pids of our own children of that name.
+local function children(name)
+  local found, mine = {}, tostring(os_sys.pid())
+  for _, entry in ipairs(assert(fs.list "/proc")) do
+    local stat = entry.name:find "^%d+$" and fs.read("/proc/" .. entry.name .. "/stat", 4096)
+    local comm, parent = (stat or ""):match "^%d+ %((.*)%) %a (%d+)"
+    if parent == mine and comm == name then found[#found + 1] = entry.name end
+  end
+  return found
+end
+
+local function until_true(what, seconds, fn)
+  local deadline = time.monotonic() + seconds
+  while not fn() do
+    lu.assertTrue(time.monotonic() < deadline, what)
+    ab.async.sleep(0.005)
+  end
+end
+
+local function is_alive(pid)
+  local stat = fs.read("/proc/" .. pid .. "/stat", 4096)
+  return stat ~= nil and not stat:find "%) [ZX] "
+end
+
+function M.test_a_zygote_that_is_stopped_is_an_error_in_time_and_the_next_one_works()
+  local before <close> = assert(ab.sandbox.create {})
+  local zygote = children("agentbox-zygote")
+  lu.assertEquals(#zygote, 1)
+  host("kill -STOP " .. zygote[1])
+  local sb, problem = ab.sandbox.create { boot_timeout_s = 0.3 }
+  lu.assertNil(sb)
+  lu.assertEquals(problem.code, "sandbox")
+  lu.assertStrContains(problem.msg, "zygote")
+  lu.assertStrContains(problem.msg, "boot_timeout_s")
+  lu.assertFalse(is_alive(zygote[1]))
+  local after <close> = assert(ab.sandbox.create {})
+  lu.assertEquals(assert(after:exec "echo after").stdout, "after\n")
+  lu.assertEquals(assert(before:exec "echo before").stdout, "before\n")
+end
+
+-- Five hundred directories to make, with a hundredth of a processor where that can be had: there is time to catch it.
+local SLOW = { workspace = "/w" .. ("/a"):rep(500), limits = { cpu_count = 0.01 }, boot_timeout_s = 3 }
+
+function M.test_a_pid_1_that_is_stopped_is_an_error_in_time()
+  local caught
+  for _ = 1, 20 do
+    local old = {}
+    for _, pid in ipairs(children "init") do old[pid] = true end
+    local job = ab.async.spawn(function()
+      return ab.sandbox.create(SLOW)
+    end)
+    local deadline = time.monotonic() + 1
+    while not caught and time.monotonic() < deadline do
+      for _, pid in ipairs(children "init") do
+        if not old[pid] then
+          caught = pid
+          host("kill -STOP " .. pid)
+        end
+      end
+      ab.async.sleep(0.001)
+    end
+    local _, sb, problem = job:join()
+    if sb then
+      sb:close()
+      caught = nil
+    elseif caught then
+      lu.assertEquals(problem.code, "sandbox")
+      lu.assertStrContains(problem.msg, "pid 1 is stopped")
+      lu.assertStrContains(problem.msg, "boot_timeout_s")
+      lu.assertFalse(is_alive(caught))
+      return
+    end
+  end
+  lu.fail "every sandbox was ready before it could be stopped"
+end
+
+function M.test_commands_of_backend_none_die_with_a_killed_engine()
+  local binary = assert(fs.realpath "/proc/self/exe")
+  local dir = assert(fs.tmpdir "agentbox-ends-")
+  local script = dir .. "/s.lua"
+  assert(fs.write(script, [[
+local ab = require "agentbox"
+local sb = assert(ab.sandbox.create { backend = "none" })
+local over = assert(sb:spawn { "sh", "-c", "exit 0" })
+over:wait()
+local p = assert(sb:spawn("sleep 98765 & echo $$ $! > ]] .. dir .. [[/pids.new; mv ]] .. dir .. "/pids.new " .. dir .. [[/pids; wait"))
+p:wait()
+]], {}))
+  local box <close> = assert(ab.sandbox.create { backend = "none" })
+  local engine <close> = assert(box:spawn({ binary, "script", script }))
+  until_true("the command started", 30, function() return fs.exists(dir .. "/pids") end)
+  local shell, child = assert(fs.read(dir .. "/pids", 100)):match "(%d+) (%d+)"
+  lu.assertTrue(is_alive(shell) and is_alive(child))
+  local parent = fs.read("/proc/" .. shell .. "/stat", 4096):match "%) %a (%d+)"
+  host("kill -9 " .. parent)
+  engine:wait()
+  until_true("its command ended", 20, function() return not is_alive(shell) and not is_alive(child) end)
+  host("rm -rf " .. dir .. " " .. (os.getenv "TMPDIR" or "/tmp") .. "/agentbox-none-" .. parent .. "-*")
+end
+
+-- Root of a user namespace that holds nobody else can't give up being root.
+function M.test_root_of_a_namespace_of_its_own_is_told_what_to_do()
+  lu.skipIf(host("unshare -r true").exit_code ~= 0, "no unshare -r here")
+  local dir = assert(fs.tmpdir "agentbox-ends-")
+  assert(fs.write(dir .. "/s.lua", [[
+local ab = require "agentbox"
+local sb, problem = ab.sandbox.create {}
+print(sb and "made" or problem.code .. ": " .. problem.msg)
+]], {}))
+  local out = host { "unshare", "-r", assert(fs.realpath "/proc/self/exe"), "script", dir .. "/s.lua" }
+  lu.assertStrContains(out.stdout, "unsupported: agentbox is root of a user namespace")
+  lu.assertStrContains(out.stdout, "start it outside")
+  host("rm -rf " .. dir)
+end
+
+return M

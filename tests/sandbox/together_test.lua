@@ -1,0 +1,95 @@
+--- Several commands in one sandbox at once: each is killed with what it started, and with nothing else.
+local ab = require "agentbox"
+local lu = require "luaunit"
+local sys = require "agentbox.sys.sandbox"
+
+local M = {}
+
+local level = sys.probe().cgroup.level
+
+local sb
+
+function M.setUp()
+  sb = assert(ab.sandbox.create {})
+end
+
+function M.tearDown()
+  sb:close()
+end
+
+local function sh(text)
+  local out = assert(sb:exec(text, { timeout_s = 30 }))
+  lu.assertEquals(out.exit_code, 0, out.stderr)
+  return out.stdout
+end
+
+-- A daemon that has left its parent and its session, and writes its number into a file.
+local function daemon(file)
+  return ("setsid sh -c 'setsid sleep 3000 & echo $! > /tmp/%s.new; mv /tmp/%s.new /tmp/%s' >/dev/null 2>&1"):format(file, file, file)
+end
+
+local function wait_for(file)
+  sh(("while ! [ -e /tmp/%s ]; do sleep 0.01; done"):format(file))
+end
+
+local function lives(file)
+  return sb:exec(("kill -0 $(cat /tmp/%s)"):format(file)).exit_code == 0
+end
+
+function M.test_a_daemon_of_the_second_dies_with_it_and_not_with_the_first()
+  lu.skipIf(level == "none", "no cgroup to tell them apart")
+  local first <close> = assert(sb:spawn "sleep 3000")
+  local second <close> = assert(sb:spawn(daemon "b" .. "; sleep 3000"))
+  wait_for "b"
+  first:kill()
+  first:wait()
+  lu.assertTrue(lives "b", "the first one's end took the second one's daemon")
+  second:kill()
+  second:wait()
+  lu.assertFalse(lives "b", "a daemon escaped")
+end
+
+function M.test_a_daemon_of_the_first_dies_with_it_and_not_with_the_second()
+  lu.skipIf(level == "none", "no cgroup to tell them apart")
+  local first <close> = assert(sb:spawn("while ! [ -e /tmp/go ]; do sleep 0.01; done; " .. daemon "a" .. "; sleep 3000"))
+  local second <close> = assert(sb:spawn "sleep 3000")
+  sh "touch /tmp/go"
+  wait_for "a"
+  second:kill()
+  second:wait()
+  lu.assertTrue(lives "a", "the second one's end took the first one's daemon")
+  first:kill()
+  first:wait()
+  lu.assertFalse(lives "a", "a daemon escaped")
+end
+
+function M.test_what_a_command_left_outlives_those_after_it()
+  lu.skipIf(level == "none", "no cgroup to tell them apart")
+  local first <close> = assert(sb:spawn "sleep 3000")
+  sh(daemon "left")
+  wait_for "left"
+  lu.assertTrue(assert(sb:exec("sleep 3000", { timeout_s = 0.2 })).timed_out)
+  first:kill()
+  first:wait()
+  lu.assertTrue(lives "left")
+  assert(sb:kill_all())
+  lu.assertFalse(lives "left")
+end
+
+-- More commands with something left than there is room for cgroups: none fails, and the sandbox ends.
+function M.test_many_with_daemons()
+  local first <close> = assert(sb:spawn "sleep 3000")
+  for i = 1, 40 do lu.assertEquals(sh(daemon("m" .. i) .. "; echo " .. i), i .. "\n") end
+  first:kill()
+  first:wait()
+  assert(sb:kill_all())
+  for i = 1, 40 do lu.assertEquals(sh("echo " .. i), i .. "\n") end
+end
+
+function M.test_inside_its_cgroup_is_the_root_of_all()
+  local _ <close> = assert(sb:spawn "sleep 3000")
+  lu.assertEquals(sh "ls /sys/fs/cgroup 2>/dev/null | wc -l", "0\n")
+  lu.assertNotStrContains(sh "cat /proc/self/cgroup", "agentbox")
+end
+
+return M
