@@ -101,7 +101,7 @@ function Rollout:_boot()
     self.stop = stop_of_boot(problem)
     return
   end
-  self.sandbox_kind = self.sandbox.kind
+  self.sandbox_kind, self.image_id = self.sandbox.kind, self.sandbox.image_id
   self.ctx = self:_new_ctx()
   self.performance = performance.new(plan.agent, self.ctx, plan.agent_limits)
 end

@@ -51,7 +51,7 @@ function M.of(ro)
     status = out.status, final_status = out.final_status,
     stop = { reason = stop.reason, class = out.class, detail = stop.detail },
     outcome = out.raw, reward = reward_of(ro, out), verify = verify_part(ro.verdict), timing = timing_of(ro),
-    sandbox = { kind = kind, id = plan.spec.name, image = plan.spec.image },
+    sandbox = { kind = kind, id = plan.spec.name, image = plan.spec.image, image_id = ro.image_id },
     error = out.final_status == "error" and (stop.detail or stop.reason) or nil,
     metadata = metadata_of(ro), tamper = ro.tamper, artifacts = ro.artifacts,
   }
