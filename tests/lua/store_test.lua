@@ -300,6 +300,20 @@ function M.test_response_ids_across_a_run()
   lu.assertStrContains(report.repeated_ids.first, "r1-1: calls[0]: chatcmpl-same-")
 end
 
+function M.test_a_pipe_in_the_place_of_a_file_stops_nobody()
+  write_two()
+  local run_dir = dir .. "/run-1"
+  local host <close> = assert(require "agentbox.sandbox".create { backend = "none" })
+  assert(host:exec { "mkfifo", run_dir .. "/trajectories-00001.jsonl", dir .. "/x.jsonl" })
+  for _, path in ipairs { dir, run_dir, dir .. "/x.jsonl" } do
+    local ok, problem = read.visit(path, function() return true end)
+    lu.assertNil(ok)
+    lu.assertStrContains(problem.msg, "is a fifo")
+  end
+  local ok, again, problem = pcall(store.open, dir, { run_id = "run-1" })
+  lu.assertStrContains(tostring(ok and problem or again), "is a fifo")
+end
+
 function M.test_the_reader_stops_when_asked()
   write_two()
   local n = 0

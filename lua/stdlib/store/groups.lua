@@ -10,6 +10,7 @@ local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local log = require "agentbox.store.log"
 local plain = require "agentbox.record.plain"
+local regular = require "agentbox.store.regular"
 local secret = require "agentbox.secret"
 local time = require "agentbox.sys.time"
 
@@ -34,8 +35,8 @@ end
 
 -- Notes where each group is.
 local function scan(self)
-  local file <close>, msg = io.open(self._path, "rb")
-  if not file then return nil, err.new("io", msg) end
+  local file <close>, missing = regular(self._path)
+  if not file then return nil, missing end
   local at = 0
   for line in file:lines "L" do
     local n = #self._offsets + 1
@@ -58,7 +59,7 @@ local function read_cursor(path)
   return doc.acknowledged
 end
 
--- The file is made for the first group, and opened at once where it is there: a torn line must be cut before it is read.
+-- The file is made for the first group, and opened at once where it is there: a torn line is cut before it is read.
 local function open_log(self)
   local problem
   self._log, problem = log.open { path = function() return self._path end, ended = function(...) self:_ended(...) end }
@@ -73,7 +74,9 @@ end
 ---@return agentbox.Err? err
 function M.open(run_dir)
   local path = run_dir .. "/groups.jsonl"
-  local self = setmetatable({ _path = path, _cursor_path = run_dir .. "/cursor.json", _offsets = {}, _known = {} }, Groups)
+  local self = setmetatable({
+    _path = path, _cursor_path = run_dir .. "/cursor.json", _offsets = {}, _known = {},
+  }, Groups)
   local ok, problem = true, nil
   if fs.stat(path) then
     ok, problem = open_log(self)

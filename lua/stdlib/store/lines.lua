@@ -2,7 +2,7 @@
 ---
 --- A line ends at a line feed and nowhere else; a last one without it is being written, or was left by a crash, and is
 --- not given.
-local err = require "agentbox.err"
+local regular = require "agentbox.store.regular"
 
 local M = {}
 
@@ -19,8 +19,8 @@ Lines.__index = Lines
 ---@return agentbox.Lines?
 ---@return agentbox.Err? err
 function M.open(path, from)
-  local file, msg = io.open(path, "rb")
-  if not file then return nil, err.new("io", msg) end
+  local file, problem = regular(path)
+  if not file then return nil, problem end
   if from and from > 0 then file:seek("set", from) end
   return setmetatable({ _file = file, _buffer = "", _at = 1, _offset = from or 0 }, Lines)
 end

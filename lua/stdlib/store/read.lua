@@ -12,6 +12,7 @@ local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local parse = require "agentbox.record.parse"
 local planes = require "agentbox.store.planes"
+local regular = require "agentbox.store.regular"
 local rows = require "agentbox.store.rows"
 local traj = require "agentbox.traj"
 
@@ -56,8 +57,8 @@ end
 -- An iterator over the lines of a file. A last line without its line feed is one that is being written, or that a
 -- crash left, and no trajectory yet; a whole document on a single line is one.
 local function lines_of(path)
-  local file, msg = io.open(path, "rb")
-  if not file then return nil, err.new("io", msg) end
+  local file, problem = regular(path)
+  if not file then return nil, problem end
   local n = 0
   return function()
     repeat
@@ -260,8 +261,8 @@ local function by_id(base, id, path)
   return M.at(found[1].run_dir, found[1].segment, found[1].offset)
 end
 
---- The one trajectory at a path; `PATH#ID` picks one of several. In a run's folder the beginning of an id will do when no
---- other one begins so.
+--- The one trajectory at a path; `PATH#ID` picks one of several. In a run's folder the beginning of an id will do when
+--- no other one begins so.
 ---@async
 ---@nodiscard
 ---@param path string
@@ -291,8 +292,8 @@ end
 ---@return agentbox.Err? err
 function M.at(run_dir, segment, offset)
   local path = rows.segment_path(run_dir, segment)
-  local file <close>, msg = io.open(path, "rb")
-  if not file then return nil, err.new("io", msg) end
+  local file <close>, problem = regular(path)
+  if not file then return nil, problem end
   file:seek("set", offset)
   local text = file:read "L"
   if not text or text:sub(-1) ~= "\n" then return damaged(path, nil, ("no line at byte %d"):format(offset)) end

@@ -1,7 +1,7 @@
 --- What a crash or a kill leaves behind, put in order when a run is opened again.
-local err = require "agentbox.err"
 local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
+local regular = require "agentbox.store.regular"
 local time = require "agentbox.sys.time"
 
 local M = {}
@@ -10,8 +10,8 @@ local STALE_S = 3600
 
 -- The offset after the last whole line of a file: whole means ended by a line feed and with a right sum.
 local function whole_bytes(path, size)
-  local file, msg = io.open(path, "rb")
-  if not file then return nil, err.new("io", msg) end
+  local file, problem = regular(path)
+  if not file then return nil, problem end
   local _ <close> = file
   local chunk, tail, from = 1 << 20, "", size
   while from > 0 do
