@@ -23,9 +23,9 @@ fuzz:
 asan:
 	PRESET=asan tests/run unit lua cli faults fuzz
 
-# The unit tests are where threads meet. Lua's own loops get their signals too late under ThreadSanitizer.
+# Where threads meet: the pool, the watchdog. Lua's own loops get their signals too late under ThreadSanitizer.
 tsan:
-	PRESET=tsan tests/run unit
+	PRESET=tsan tests/run unit lua
 
 soak:
 	AGENTBOX_SOAK=1 tests/run soak faults

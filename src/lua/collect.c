@@ -15,7 +15,6 @@ static int collect(struct ab_sched *s, int what, int kb)
 {
     struct ab_fiber *running = s->running;
     lua_State *active = s->active;
-    struct ab_account *charged = s->heap ? s->heap->charged : NULL;
     if (s->heap)
         s->heap->charged = &s->heap->engine;
     s->running = NULL;
@@ -24,8 +23,8 @@ static int collect(struct ab_sched *s, int what, int kb)
     s->active = active;
     lua_sethook(s->main, NULL, 0, 0);
     s->running = running;
-    if (s->heap)
-        s->heap->charged = charged;
+    if (s->heap && running) /* its account may be another one by now */
+        s->heap->charged = running->account;
     return result;
 }
 

@@ -36,12 +36,21 @@ static int l_hasher(lua_State *L)
     return 1;
 }
 
-static int l_update(lua_State *L)
+/* A finalizer may use what was finalized before it. */
+static struct ab_hasher *check(lua_State *L)
 {
     struct hasher *self = luaL_checkudata(L, 1, HASHER_TYPE);
+    if (!self->h)
+        luaL_error(L, "the hasher is closed");
+    return self->h;
+}
+
+static int l_update(lua_State *L)
+{
+    struct ab_hasher *h = check(L);
     size_t len;
     const char *data = luaL_checklstring(L, 2, &len);
-    ab_hasher_update(self->h, data, len);
+    ab_hasher_update(h, data, len);
     lua_settop(L, 1);
     return 1;
 }
@@ -49,11 +58,11 @@ static int l_update(lua_State *L)
 /* hex([more]): of what was fed so far, and of `more` behind it. */
 static int l_hex(lua_State *L)
 {
-    struct hasher *self = luaL_checkudata(L, 1, HASHER_TYPE);
+    struct ab_hasher *h = check(L);
     size_t len;
     const char *more = luaL_optlstring(L, 2, "", &len);
     char hex[AB_SHA256_HEX];
-    ab_hasher_hex(self->h, more, len, hex);
+    ab_hasher_hex(h, more, len, hex);
     lua_pushstring(L, hex);
     return 1;
 }

@@ -334,9 +334,7 @@ static int push_connected(lua_State *L, struct ab_op *op)
         s->t = NULL;
         return n;
     }
-    struct ab_http_transfer *t = s->t;
-    s->t = NULL;
-    return abl_push_bare(L, t);
+    return abl_push_bare(L, &s->t);
 }
 
 /* connect(spec) -> connection | nil, err: bytes, both ways; see l_http_bare.c */

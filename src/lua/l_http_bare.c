@@ -29,14 +29,15 @@ static void release(struct bare *b)
     b->out = b->writing ? b->out : -1;
 }
 
-int abl_push_bare(lua_State *L, struct ab_http_transfer *t)
+int abl_push_bare(lua_State *L, struct ab_http_transfer **t)
 {
     struct ab_err err;
     struct bare *b = lua_newuserdatauv(L, sizeof *b, 0);
-    *b = (struct bare){.t = t, .in = -1, .out = -1};
+    *b = (struct bare){.t = *t, .in = -1, .out = -1};
+    *t = NULL;
     luaL_setmetatable(L, BARE_TYPE);
-    b->in = ab_http_bare_fd(t, &err);
-    b->out = b->in < 0 ? -1 : ab_http_bare_fd(t, &err);
+    b->in = ab_http_bare_fd(b->t, &err);
+    b->out = b->in < 0 ? -1 : ab_http_bare_fd(b->t, &err);
     return b->out < 0 ? abl_push_err(L, &err, "http") : 1;
 }
 

@@ -6,9 +6,9 @@
 
 #include "rt/http.h"
 
-/* Takes the transfer, which is connected. Pushes the connection, or nil, err; gives how
- * many. */
-int abl_push_bare(lua_State *L, struct ab_http_transfer *t);
+/* Takes *t, which is connected, and leaves NULL, unless it raises for lack of memory.
+ * Pushes the connection, or nil, err; gives how many. */
+int abl_push_bare(lua_State *L, struct ab_http_transfer **t);
 
 void abl_bare_register(lua_State *L); /* leaves nothing on the stack */
 

@@ -270,7 +270,8 @@ static int wait_for(lua_State *L, int events, lua_Number timeout_s,
 {
     struct ab_proc *p = check_process(L, 1);
     struct ab_anchor *anchor = abl_anchor(L);
-    uint64_t ms = timeout_s > 0 ? (uint64_t)(timeout_s * 1000) + 1 : 0;
+    lua_Number limit = timeout_s < 1e8 ? timeout_s : 1e8; /* an infinity is no integer */
+    uint64_t ms = limit > 0 ? (uint64_t)(limit * 1000) + 1 : 0;
     anchor->op = ab_proc_wait(p, events, ms, false);
     return abl_wait(L, anchor, push);
 }

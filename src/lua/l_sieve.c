@@ -21,10 +21,19 @@ static int l_new(lua_State *L)
     return 1;
 }
 
+/* A finalizer may use what was finalized before it. */
+static struct ab_sieve *check(lua_State *L)
+{
+    struct ab_sieve *s = luaL_checkudata(L, 1, SIEVE_TYPE);
+    if (!s->words)
+        luaL_error(L, "the sieve is closed");
+    return s;
+}
+
 /* sieve:add(text) -> whether it may have been there */
 static int l_add(lua_State *L)
 {
-    struct ab_sieve *s = luaL_checkudata(L, 1, SIEVE_TYPE);
+    struct ab_sieve *s = check(L);
     size_t len;
     const char *text = luaL_checklstring(L, 2, &len);
     lua_pushboolean(L, ab_sieve_add(s, text, len));
@@ -34,7 +43,7 @@ static int l_add(lua_State *L)
 /* sieve:has(text): false is certain, true is not */
 static int l_has(lua_State *L)
 {
-    const struct ab_sieve *s = luaL_checkudata(L, 1, SIEVE_TYPE);
+    const struct ab_sieve *s = check(L);
     size_t len;
     const char *text = luaL_checklstring(L, 2, &len);
     lua_pushboolean(L, ab_sieve_has(s, text, len));

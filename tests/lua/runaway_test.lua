@@ -104,6 +104,18 @@ function M.test_finalizers_do_not_run_on_a_full_stack()
   lu.assertEquals({ ran, inside }, { made, 0 })
 end
 
+-- At the end of a state everything is finalized, in an order that a finalizer cannot know.
+function M.test_what_is_finalized_says_so()
+  local hasher = require "agentbox.sys.hash".hasher()
+  getmetatable(hasher).__gc(hasher)
+  lu.assertErrorMsgContains("closed", hasher.update, hasher, "x")
+  lu.assertErrorMsgContains("closed", hasher.hex, hasher)
+  local sieve = require "agentbox.sys.sieve".new(10)
+  getmetatable(sieve).__gc(sieve)
+  lu.assertErrorMsgContains("closed", sieve.add, sieve, "x")
+  lu.assertErrorMsgContains("closed", sieve.has, sieve, "x")
+end
+
 function M.test_collectgarbage_is_that_of_lua()
   local dropped = setmetatable({ {} }, { __mode = "v" })
   collectgarbage()
