@@ -10,7 +10,8 @@
 ---     DIR/<run>/lock                       held while a writer lives
 ---     DIR/<task>_<run8>.json               the same rollout in AgentBox's JSON
 ---
---- Order of one append: blobs, AgentBox JSON, planes, sync, line, sync. A line that is there is whole and has its blobs.
+--- Order of one append: blobs, AgentBox JSON, planes, sync, line, sync. A line that is there is whole and has its
+--- blobs.
 local async = require "agentbox.async"
 local blobs = require "agentbox.store.blobs"
 local documents = require "agentbox.store.documents"
@@ -218,6 +219,10 @@ function Store:append(t)
   return nil, err.wrap(problem, ("cannot record %s into %s"):format(t.id, self.run_dir))
 end
 
+local SLOT_FIELDS = {
+  "status", "final_status", "stop", "class", "scored", "reward", "id", "attempt", "segment", "offset",
+}
+
 ---@class agentbox.FinishedSlot
 ---@field status string          # of its last attempt: completed, truncated, failed, cancelled
 ---@field final_status string?
@@ -239,9 +244,7 @@ function Store:finished()
   local found = {}
   for row in self._rows:each() do
     local slot, before = {}, found[row.slot]
-    for _, key in ipairs { "status", "final_status", "stop", "class", "scored", "reward", "id", "attempt", "segment", "offset" } do
-      slot[key] = row[key]
-    end
+    for _, key in ipairs(SLOT_FIELDS) do slot[key] = row[key] end
     slot.attempts = 1 + (before and before.attempts or 0)
     if before and before.attempt > slot.attempt then
       before.attempts = slot.attempts
@@ -267,8 +270,8 @@ function Store:group(group)
   return with_room(self, function() return self._groups:add(group) end)
 end
 
---- Iterates over the closed groups with a number (`seq`) above `after_seq`, in order; by default over those that were not
---- acknowledged. It ends at the last one there is now.
+--- Iterates over the closed groups with a number (`seq`) above `after_seq`, in order; by default over those that were
+--- not acknowledged. It ends at the last one there is now.
 ---@async
 ---@param after_seq? integer
 ---@return fun(): table?

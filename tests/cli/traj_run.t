@@ -13,8 +13,8 @@ $ cat > make.lua <<'END'
 > END
 [exit 0]
 
-$ agentbox script make.lua 2>/dev/null; ls runs/r | tr '\n' ' '
-cursor.json events.jsonl groups.jsonl lock run.db run.json trajectories-00000.jsonl 
+$ agentbox script make.lua 2>/dev/null; cd runs/r && ls cursor.json events.jsonl groups.jsonl run.db run.json | wc -l
+5
 [exit 0]
 
 $ agentbox traj list runs/r

@@ -52,14 +52,16 @@ end
 
 local function put_text(report)
   for _, problem in ipairs(report.problems) do
-    put(("%s: %s: %s (rule %s)\n"):format(out.line(problem.id), out.line(problem.where), out.line(problem.msg), problem.rule))
+    put(("%s: %s: %s (rule %s)\n"):format(out.line(problem.id), out.line(problem.where), out.line(problem.msg),
+      problem.rule))
   end
   if report.problem_count > #report.problems then
     put(("... and %d more\n"):format(report.problem_count - #report.problems))
   end
   local repeated = report.repeated_ids
   if repeated.count > 0 then
-    put(("note: %d calls have a response id that the server gave before (first: %s)\n"):format(repeated.count, out.line(repeated.first)))
+    put(("note: %d calls have a response id that the server gave before (first: %s)\n"):format(repeated.count,
+      out.line(repeated.first)))
   end
   put(("for training: %d of %d"):format(report.trainable, report.trajectories))
   local removed = list_of(report.removed)
@@ -92,7 +94,8 @@ function M.run(args)
   if args.json then put(json.encode(report), "\n") else put_text(report) end
   local drifts = report.drift_rate and report.drift_rate > limit
   if drifts then
-    io.stderr:write(("agentbox: traj check: %.1f %% of the calls drift, more than %.1f %%\n"):format(100 * report.drift_rate, 100 * limit))
+    io.stderr:write(("agentbox: traj check: %.1f %% of the calls drift, more than %.1f %%\n")
+      :format(100 * report.drift_rate, 100 * limit))
   end
   return report.problem_count == 0 and not drifts and 0 or 1
 end

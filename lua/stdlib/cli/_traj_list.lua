@@ -8,8 +8,8 @@ local summary = require "agentbox.store.summary"
 local M = {}
 
 local FIELDS = {
-  "id", "attempt", "task", "grp", "status", "final_status", "stop", "class", "scored", "reward", "version_min", "version_max",
-  "started", "finished",
+  "id", "attempt", "task", "grp", "status", "final_status", "stop", "class", "scored", "reward", "version_min",
+  "version_max", "started", "finished",
 }
 
 local function wanted(row, args)
@@ -26,8 +26,9 @@ local function put_row(row, args)
     io.stdout:write(json.encode(object), "\n")
     return
   end
-  io.stdout:write(("%s  %s  reward=%s  %s%s%s\n"):format(out.line(row.id), row.final_status or row.status, out.number(row.reward),
-    row.stop, row.class and " class=" .. row.class or "", row.task and "  task=" .. out.line(row.task) or ""))
+  local class, task = row.class and " class=" .. row.class or "", row.task and "  task=" .. out.line(row.task) or ""
+  io.stdout:write(("%s  %s  reward=%s  %s%s%s\n"):format(out.line(row.id), row.final_status or row.status,
+    out.number(row.reward), row.stop, class, task))
 end
 
 -- Gives every row of a file to `take`, until it returns false.

@@ -25,12 +25,14 @@ local function read_ks(text)
 end
 
 local function check_prices(prices, where)
-  if not json.is_object(prices) then return nil, { code = "config", msg = where .. ": prices must be an object by model" } end
+  if not json.is_object(prices) then
+    return nil, { code = "config", msg = where .. ": prices must be an object by model" }
+  end
   for name, price in pairs(prices) do
     local fine = json.is_object(price) and type(price.prompt) == "number" and type(price.completion) == "number"
     if not fine or price.cached ~= nil and type(price.cached) ~= "number" then
-      return nil, { code = "config", msg = ("%s: the price of %s needs the numbers prompt and completion, and may have cached")
-        :format(where, out.line(tostring(name))) }
+      local needs = "%s: the price of %s needs the numbers prompt and completion, and may have cached"
+      return nil, { code = "config", msg = needs:format(where, out.line(tostring(name))) }
     end
   end
   return prices
@@ -54,21 +56,21 @@ end
 
 local function number(value)
   if value == nil then return "-" end
-  if math.type(value) == "integer" or value == math.floor(value) and math.abs(value) < 1e15 then return ("%d"):format(value) end
+  if value == math.floor(value) and math.abs(value) < 1e15 then return ("%d"):format(value) end
   return (math.abs(value) >= 1000 and "%.0f" or "%.4g"):format(value)
 end
 
 local function spread(name, p, unit)
   if not p then return end
-  put("%s: mean %s, p50 %s, p90 %s, p99 %s, max %s%s", name, number(p.mean), number(p.p50), number(p.p90), number(p.p99),
-    number(p.max), unit or "")
+  put("%s: mean %s, p50 %s, p90 %s, p99 %s, max %s%s", name, number(p.mean), number(p.p50), number(p.p90),
+    number(p.p99), number(p.max), unit or "")
 end
 
 local function put_rewards(report)
   local reward = report.reward
   if not reward then return put "reward: none scored" end
-  put("reward: mean %s, deviation %s, p50 %s, min %s, max %s", number(reward.mean), number(reward.deviation), number(reward.p50),
-    number(reward.min), number(reward.max))
+  put("reward: mean %s, deviation %s, p50 %s, min %s, max %s", number(reward.mean), number(reward.deviation),
+    number(reward.p50), number(reward.min), number(reward.max))
   local parts = {}
   for i, pair in ipairs(reward.values or {}) do parts[i] = ("%s x %d"):format(number(pair[1]), pair[2]) end
   if #parts > 0 then put("  values: %s", table.concat(parts, ", ")) end
@@ -85,8 +87,8 @@ end
 
 local function put_models(report)
   for name, sum in pairs(report.models) do
-    put("model %s: %d calls, %d prompt tokens (%d cached), %d completion tokens%s", out.line(name), sum.calls, sum.prompt,
-      sum.cached, sum.completion, sum.cost and (", $%.2f"):format(sum.cost) or "")
+    put("model %s: %d calls, %d prompt tokens (%d cached), %d completion tokens%s", out.line(name), sum.calls,
+      sum.prompt, sum.cached, sum.completion, sum.cost and (", $%.2f"):format(sum.cost) or "")
   end
   if report.cost then put("cost: $%.2f", report.cost) end
   if report.unpriced then put("  without a price: %s", out.line(table.concat(report.unpriced, ", "))) end
@@ -106,8 +108,8 @@ end
 
 local function put_report(path, report)
   put("%s", out.line(path))
-  put("rollouts: %d of %d tasks in %d groups; %d scored, %d unscored, %d retries", report.rollouts, report.tasks, report.groups,
-    report.scored, report.unscored, report.retries)
+  put("rollouts: %d of %d tasks in %d groups; %d scored, %d unscored, %d retries", report.rollouts, report.tasks,
+    report.groups, report.scored, report.unscored, report.retries)
   put("status: %s", summary.counts(report.by_status))
   put("stop: %s", summary.counts(report.by_stop))
   if next(report.by_class) then put("class: %s", summary.counts(report.by_class)) end

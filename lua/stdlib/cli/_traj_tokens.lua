@@ -16,7 +16,9 @@ local function put_entry(entry, call, args)
   local version = version_of(call)
   if args.json then
     local object = json.object {}
-    for _, name in ipairs { "call", "src", "drift", "base", "prompt", "keep", "tail", "out", "lp" } do object[name] = entry[name] end
+    for _, name in ipairs { "call", "src", "drift", "base", "prompt", "keep", "tail", "out", "lp" } do
+      object[name] = entry[name]
+    end
     object.versions = call.versions
     io.stdout:write(json.encode(object), "\n")
     return
@@ -37,7 +39,8 @@ function M.run(args)
   local entries, found = ledger.of(t.line)
   for _, entry in ipairs(entries) do put_entry(entry, t.line.calls[entry.call + 1], args) end
   for _, violation in ipairs(found) do
-    io.stderr:write(("agentbox: traj tokens: %s: %s (rule %d)\n"):format(violation.where, out.line(violation.msg), violation.rule))
+    io.stderr:write(("agentbox: traj tokens: %s: %s (rule %d)\n"):format(violation.where, out.line(violation.msg),
+      violation.rule))
   end
   if #entries == 0 and not args.json then io.stdout:write "no call has token ids\n" end
   return #found == 0 and 0 or 1

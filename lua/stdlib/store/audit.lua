@@ -20,7 +20,9 @@ local function check_stop(line, add)
   local stop, class = line.stop, value_of(line.stop.class)
   if not STATUSES[line.status] then add("b", "status", ("unknown status %s"):format(tostring(line.status))) end
   if not outcome.STOPS[stop.reason] then add("b", "stop", ("unknown reason %s"):format(tostring(stop.reason))) end
-  if class and class ~= "policy" and not outcome.INFRA[class] then add("b", "stop", "unknown class " .. tostring(class)) end
+  if class and class ~= "policy" and not outcome.INFRA[class] then
+    add("b", "stop", "unknown class " .. tostring(class))
+  end
 end
 
 -- Rule 9: what may be trained on is scored, is nobody else's failure, and has the evidence.
@@ -30,7 +32,9 @@ local function check_use(line, entries, add)
     local call = line.calls[entry.call + 1]
     if call.trainable and ledger.is_rl_grade(call) then
       evidence = true
-      if use.rl and entry.drift == "unknown" then add(9, "use", ("offered for training, and the drift of call %d is unknown"):format(entry.call)) end
+      if use.rl and entry.drift == "unknown" then
+        add(9, "use", ("offered for training, and the drift of call %d is unknown"):format(entry.call))
+      end
     end
   end
   if not use.rl then
@@ -38,7 +42,9 @@ local function check_use(line, entries, add)
     return
   end
   if not evidence then add(9, "use", "offered for training without a trainable call that has token ids") end
-  if outcome.INFRA[value_of(line.stop.class)] then add(9, "use", "offered for training, of class " .. line.stop.class) end
+  if outcome.INFRA[value_of(line.stop.class)] then
+    add(9, "use", "offered for training, of class " .. line.stop.class)
+  end
   if line.status == "cancelled" then add(9, "use", "offered for training, and was cancelled") end
   if #use.why > 0 then add(9, "use", "offered for training in spite of: " .. use.why[1]) end
 end
@@ -47,15 +53,20 @@ end
 local function check_runs(line, add)
   local seen, told = {}, {}
   for i, run in ipairs(line.tool_runs) do
-    local key = ("%s/%s"):format(tostring(run.step), tostring(run.slot))
-    if seen[key] then add("f", ("tool_runs[%d]"):format(i - 1), ("call %s of this turn was executed by run %d, too"):format(tostring(run.slot), seen[key])) end
+    local slot = tostring(run.slot)
+    local key = ("%s/%s"):format(tostring(run.step), slot)
+    if seen[key] then
+      add("f", ("tool_runs[%d]"):format(i - 1),
+        ("call %s of this turn was executed by run %d, too"):format(slot, seen[key]))
+    end
     seen[key] = i - 1
   end
   for i, node in ipairs(line.nodes) do
-    if node.r then
-      if told[node.r] then add("f", ("nodes[%d]"):format(i - 1), ("tells of run %d, as node %d does"):format(node.r, told[node.r])) end
-      if not line.tool_runs[node.r + 1] then add("f", ("nodes[%d]"):format(i - 1), "tells of a run that is not there") end
-      told[node.r] = i - 1
+    local where, run = ("nodes[%d]"):format(i - 1), node.r
+    if run then
+      if told[run] then add("f", where, ("tells of run %d, as node %d does"):format(run, told[run])) end
+      if not line.tool_runs[run + 1] then add("f", where, "tells of a run that is not there") end
+      told[run] = i - 1
     end
   end
 end

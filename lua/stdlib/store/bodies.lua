@@ -1,8 +1,8 @@
 --- Checks the bodies of a record's calls against their hashes (rule 7).
 ---
---- A request that is rebuilt from the path has the right hash only if it held the messages of the path, byte for byte. The
---- requests of one conversation repeat each other, so the hash of what they share goes on from call to call; whatever
---- the number of turns, each message is hashed once.
+--- A request that is rebuilt from the path has the right hash only if it held the messages of the path, byte for byte.
+--- The requests of one conversation repeat each other, so the hash of what they share goes on from call to call;
+--- whatever the number of turns, each message is hashed once.
 local body = require "agentbox.record.body"
 local hash = require "agentbox.sys.hash"
 local json = require "agentbox.json"

@@ -1,8 +1,9 @@
---- Checks what is stored: every line and its sum, the rules of each record, and what holds between records: ids, attempts,
---- groups, the cursor. Memory does not grow with what is checked.
+--- Checks what is stored: every line and its sum, the rules of each record, and what holds between records: ids,
+--- attempts, groups, the cursor. Memory does not grow with what is checked.
 local audit = require "agentbox.store.audit"
 local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
+local groups = require "agentbox.store.check_groups"
 local json = require "agentbox.json"
 local lines = require "agentbox.store.lines"
 local parse = require "agentbox.record.parse"
@@ -20,7 +21,7 @@ local MAX_SUSPECTS = 100000
 
 ---@class agentbox.CheckProblem
 ---@field id string
----@field rule integer|string   # the number of an invariant, the letter of an acceptance invariant, or "file"
+---@field rule integer|string   # the number of an invariant, or the letter of an acceptance invariant
 ---@field where string
 ---@field msg string
 
@@ -44,8 +45,8 @@ local MAX_SUSPECTS = 100000
 local function new_report()
   return {
     trajectories = 0, groups = 0, bytes = 0, problem_count = 0, problems = json.array {}, by_rule = json.object {},
-    trainable = 0, removed = json.object {}, drift = json.object {}, drift_by_task = json.object {}, common = 0, prompt = 0,
-    lag = json.object {}, repeated_ids = { count = 0 },
+    trainable = 0, removed = json.object {}, drift = json.object {}, drift_by_task = json.object {}, common = 0,
+    prompt = 0, lag = json.object {}, repeated_ids = { count = 0 },
   }
 end
 
@@ -86,12 +87,12 @@ local function check_between(self, t)
   local line = t.line
   once(self, "n" .. name_key(line))
   each_response_id(line, function(_, key) once(self, "r" .. key) end)
-  local slot = summary.of(line).slot
-  local attempt = line.attempt
+  local slot, attempt = summary.of(line).slot, line.attempt
   self.sieve:add(("s%s\0%s\0%d"):format(line.run, slot, attempt))
-  self.sieve:add(("i%s\0%s"):format(line.run, line.id))
+  groups.note_line(self.sieve, line.run, line.id)
   if attempt > 0 and not self.sieve:has(("s%s\0%s\0%d"):format(line.run, slot, attempt - 1)) then
-    add(self, t.id, 13, "attempt", ("attempt %d is there, and attempt %d is not before it"):format(attempt, attempt - 1))
+    add(self, t.id, 13, "attempt",
+      ("attempt %d is there, and attempt %d is not before it"):format(attempt, attempt - 1))
   end
 end
 
@@ -206,80 +207,14 @@ local function confirm_lines(self, path)
   return true
 end
 
--- ---------------------------------------------------------------- groups
+-- ---------------------------------------------------------------- all
 
--- Which of the first groups of a file holds a member (nil: has this id); the file is read again for what was suspected.
-local function group_with(path, before, id, member)
-  local file <close> = assert(lines.open(path))
-  for _ = 1, before - 1 do
-    local group = json.decode((frame.read(file:next() or "")) or "")
-    for _, one in ipairs(json.is_object(group) and json.is_array(group.members) and group.members or {}) do
-      if one == member then return tostring(group.id) end
-    end
-    if not member and json.is_object(group) and tostring(group.id) == id then return id end
-  end
-end
-
-local function check_members(self, run, group, n, path)
-  local where, id = ("%s:%d"):format(path, n), tostring(group.id)
-  for _, member in ipairs(json.is_array(group.members) and group.members or {}) do
-    member = tostring(member)
-    if not self.sieve:has(("i%s\0%s"):format(run, member)) then
-      add(self, id, 13, where, ("its member %s has no line"):format(member))
-    end
-    local other = self.sieve:add(("g%s\0%s"):format(run, member)) and group_with(path, n, id, member)
-    if other then add(self, id, 13, where, ("its member %s was delivered in group %s"):format(member, other)) end
-  end
-end
-
-local function check_group(self, run, group, n, path)
-  local where, id = ("%s:%d"):format(path, n), tostring(group.id)
-  if group.seq ~= n then add(self, id, 13, where, ("it is number %d and says %s"):format(n, tostring(group.seq))) end
-  if self.sieve:add(("c%s\0%s"):format(run, id)) and group_with(path, n, id) then
-    add(self, id, 13, where, "a group with this id was closed before")
-  end
-  check_members(self, run, group, n, path)
-end
-
-local function check_cursor(self, run_dir, n, bytes)
-  local stat = fs.stat(run_dir .. "/groups.jsonl")
-  if (stat and stat.size or 0) > bytes then return end -- it went on meanwhile
-  local path = run_dir .. "/cursor.json"
-  local text = fs.stat(path) and fs.read(path)
-  if not text then return end
-  local doc = json.decode(text)
-  local at = json.is_object(doc) and doc.acknowledged
-  if math.type(at) ~= "integer" or at < 0 or at > n then
-    add(self, "-", 13, path, ("it acknowledges %s of %d groups"):format(tostring(at), n))
-  end
-end
-
--- Of a run that goes on, the groups that were there before its lines were read: their members must be among them.
 local function check_groups(self, run_dir, bytes)
-  local path = run_dir .. "/groups.jsonl"
-  local n = 0
-  if bytes > 0 then
-    local file <close>, problem = lines.open(path)
-    if not file then return nil, problem end
-    local run = json.decode(fs.read(run_dir .. "/run.json") or "")
-    for text, offset in file.next, file do
-      if offset >= bytes then break end
-      n = n + 1
-      local object, whole = frame.read(text)
-      local group = whole and json.decode(object)
-      if json.is_object(group) then
-        check_group(self, run and run.run or "", group, n, path)
-      else
-        add(self, "-", 12, ("%s:%d"):format(path, n), "the line does not have its recorded sum")
-      end
-    end
-  end
+  local n, problem = groups.check(run_dir, bytes, self.sieve, function(...) add(self, ...) end)
+  if not n then return nil, problem end
   self.report.groups = self.report.groups + n
-  check_cursor(self, run_dir, n, bytes)
   return true
 end
-
--- ---------------------------------------------------------------- all
 
 local function check_files(self, files)
   local run_dirs, bytes = {}, {}

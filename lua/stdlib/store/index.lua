@@ -1,7 +1,7 @@
 --- The SQLite index of a run, `run.db`: one row per line of its segments, where it is and how it ended.
 ---
---- It is made of the segments and may be deleted at any time; nothing is known from it alone. Only the process that holds
---- the run's lock writes it.
+--- It is made of the segments and may be deleted at any time; nothing is known from it alone. Only the process that
+--- holds the run's lock writes it.
 local fs = require "agentbox.sys.fs"
 local sqlite = require "agentbox.sys.sqlite"
 
@@ -9,8 +9,8 @@ local M = {}
 
 local VERSION = 1
 local COLUMNS = {
-  "segment", "offset", "bytes", "slot", "id", "attempt", "grp", "task", "status", "final_status", "stop", "class", "scored",
-  "reward", "version_min", "version_max", "started", "finished",
+  "segment", "offset", "bytes", "slot", "id", "attempt", "grp", "task", "status", "final_status", "stop", "class",
+  "scored", "reward", "version_min", "version_max", "started", "finished",
 }
 local LIST = table.concat(COLUMNS, ",")
 local PAGE = 1000
@@ -57,11 +57,11 @@ local function open_file(path, write)
   return nil, problem or { code = "parse", msg = path .. " is of another version" }
 end
 
---- Opens the index of a run; to write, it is made when it is not there, and made anew when it is damaged or of another
---- version.
+--- Opens the index of a run; to write, it is made when it is not there, and made anew when it is damaged or of
+--- another version.
 ---
---- Returns nil, err if there can be none: `unsupported` (no SQLite, or a network file system), `denied`, `full`; to read
---- also `notfound`, `parse`.
+--- Returns nil, err if there can be none: `unsupported` (no SQLite, or a network file system), `denied`, `full`; to
+--- read also `notfound`, `parse`.
 ---@async
 ---@nodiscard
 ---@param run_dir string
@@ -137,8 +137,8 @@ end
 ---@return agentbox.Summary[]?
 ---@return agentbox.Err? err
 function Index:page(segment, from)
-  return rows_of(self, ("SELECT %s FROM rollout WHERE segment = ? AND offset >= ? ORDER BY offset LIMIT %d"):format(LIST, PAGE),
-    segment, from)
+  local sql = ("SELECT %s FROM rollout WHERE segment = ? AND offset >= ? ORDER BY offset LIMIT %d"):format(LIST, PAGE)
+  return rows_of(self, sql, segment, from)
 end
 
 --- Where the last row of a segment ends, and the bytes that all its rows have; 0 when it has none.
@@ -148,7 +148,8 @@ end
 ---@return integer? reach
 ---@return integer|agentbox.Err bytes
 function Index:reach(segment)
-  local found, problem = self._db:query("SELECT max(offset + bytes), sum(bytes) FROM rollout WHERE segment = ?", 1, { segment })
+  local sql = "SELECT max(offset + bytes), sum(bytes) FROM rollout WHERE segment = ?"
+  local found, problem = self._db:query(sql, 1, { segment })
   if not found then return nil, problem end
   return found[1][1] or 0, found[1][2] or 0
 end
@@ -160,8 +161,8 @@ end
 ---@return agentbox.Summary[]?
 ---@return agentbox.Err? err
 function Index:find(prefix)
-  return rows_of(self, ("SELECT %s FROM rollout WHERE id >= ? AND substr(id, 1, ?) = ? ORDER BY id LIMIT %d"):format(LIST, PAGE),
-    prefix, utf8.len(prefix) or #prefix, prefix)
+  local sql = "SELECT %s FROM rollout WHERE id >= ? AND substr(id, 1, ?) = ? ORDER BY id LIMIT %d"
+  return rows_of(self, sql:format(LIST, PAGE), prefix, utf8.len(prefix) or #prefix, prefix)
 end
 
 --- May be called twice.

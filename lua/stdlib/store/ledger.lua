@@ -1,5 +1,5 @@
---- The token ledger of a record: what each call was given and gave, how much of its prompt the server had seen before, and
---- whether that is what the record says of it.
+--- The token ledger of a record: what each call was given and gave, how much of its prompt the server had seen before,
+--- and whether that is what the record says of it.
 ---
 --- A call's prompt is compared with prompt and output of the call it goes on from. `keep` ids are common to both; the
 --- class of the drift follows from where they part:
@@ -90,7 +90,9 @@ local function add(self, call, found)
     out = count(given.out) or 0, lp = count(given.lp),
   }
   self[call.i], self.prompts[call.i] = entry, prompt
-  local function wrong(rule, msg) found[#found + 1] = { rule = rule, where = ("calls[%d]"):format(call.i), msg = msg } end
+  local function wrong(rule, msg)
+    found[#found + 1] = { rule = rule, where = ("calls[%d]"):format(call.i), msg = msg }
+  end
   if given.n_out and given.n_out ~= entry.out then
     wrong(2, ("%d ids were sampled, and the record says %s"):format(entry.out, tostring(given.n_out)))
   end

@@ -37,8 +37,8 @@ end
 ---@field before? fun(): boolean?, agentbox.Err?
 ---@field ended? fun(batch: agentbox.LogEntry[], problem?: agentbox.Err)
 
---- Opens a log. `before` puts on the disk what the lines refer to, before they are written; `ended` hears of every batch
---- that was written, or taken back.
+--- Opens a log. `before` puts on the disk what the lines refer to, before they are written; `ended` hears of every
+--- batch that was written, or taken back.
 ---@async
 ---@nodiscard
 ---@param opts agentbox.LogOpts

@@ -1,9 +1,9 @@
 --- Long lists of token ids and log-probs, packed and beside the lines: `planes-00000.bin`.
 ---
 --- A list whose JSON is longer than `MIN_BYTES` goes there, and the line says where it is:
---- `{"p":[file, offset, count, "i4"],"sum":"<16 hex digits>"}`. Kinds are little-endian `i4`, `f4` and `f8`, the smallest
---- that holds every value exactly; the sum is the beginning of the SHA-256 of the bytes. Whoever reads a line gets the
---- list back, as numbers that are equal.
+--- `{"p":[file, offset, count, "i4"],"sum":"<16 hex digits>"}`. Kinds are little-endian `i4`, `f4` and `f8`, the
+--- smallest that holds every value exactly; the sum is the beginning of the SHA-256 of the bytes. Whoever reads a line
+--- gets the list back, as numbers that are equal.
 local err = require "agentbox.err"
 local fs = require "agentbox.sys.fs"
 local hash = require "agentbox.sys.hash"
@@ -196,8 +196,9 @@ local function read_list(run_dir, ref)
   local file <close>, msg = io.open(path, "rb")
   if not file then return nil, err.new("notfound", msg) end
   local size = file:seek "end"
-  local bytes = offset + count * SIZES[kind] <= size and file:seek("set", offset) and file:read(count * SIZES[kind]) or ""
-  local text = #bytes == count * SIZES[kind] and sum_of(bytes) == ref.sum and plane.unpack(bytes, kind)
+  local length = count * SIZES[kind]
+  local bytes = offset + length <= size and file:seek("set", offset) and file:read(length) or ""
+  local text = #bytes == length and sum_of(bytes) == ref.sum and plane.unpack(bytes, kind)
   if text then return assert(json.raw(text)) end
   return nil, err.new("parse", ("%s: the %d values at byte %d are not what was written"):format(path, count, offset))
 end

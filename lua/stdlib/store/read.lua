@@ -88,7 +88,7 @@ local function document_of(path)
   end
 end
 
-local OURS = { ["report.json"] = true, ["run.json"] = true, ["cursor.json"] = true }
+local OURS = { ["report.json"] = true, ["run.json"] = true, ["cursor.json"] = true, ["progress.json"] = true }
 
 local function by_name(dir)
   local entries, problem = fs.list(dir)

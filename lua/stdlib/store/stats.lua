@@ -1,4 +1,5 @@
---- What a run amounts to: counts, rewards, pass@k, tokens, cost and time, in one reading (docs/metrics.md has every formula).
+--- What a run amounts to: counts, rewards, pass@k, tokens, cost and time, in one reading. docs/metrics.md has every
+--- formula.
 local fs = require "agentbox.sys.fs"
 local frame = require "agentbox.store.frame"
 local json = require "agentbox.json"
@@ -42,9 +43,9 @@ Statistics.__index = Statistics
 
 local function new()
   local self = {
-    rollouts = 0, retries = 0, scored = 0, by_status = {}, by_stop = {}, by_class = {}, tasks = {}, rewards = {}, distinct = 0,
-    reward = sketch.new(), duration = sketch.new(), steps = sketch.new(), tool_calls = sketch.new(), tokens = sketch.new(),
-    models = {}, parts = {}, total_ms = 0, groups = 0,
+    rollouts = 0, retries = 0, scored = 0, by_status = {}, by_stop = {}, by_class = {}, tasks = {}, rewards = {},
+    distinct = 0, reward = sketch.new(), duration = sketch.new(), steps = sketch.new(), tool_calls = sketch.new(),
+    tokens = sketch.new(), models = {}, parts = {}, total_ms = 0, groups = 0,
   }
   for _, part in ipairs(PARTS) do self.parts[part] = sketch.new() end
   return setmetatable(self, Statistics)
@@ -124,9 +125,9 @@ local function pass_at(n, c, k)
   return 1 - miss
 end
 
---- The chance that at least one of k rollouts of a task is a success, estimated without bias from all its scored rollouts
---- and averaged over the tasks that have at least k of them (Chen et al. 2021, "Evaluating Large Language Models Trained on
---- Code", section 2.1).
+--- The chance that at least one of k rollouts of a task is a success, estimated without bias from all its scored
+--- rollouts and averaged over the tasks that have at least k of them (Chen et al. 2021, "Evaluating Large Language
+--- Models Trained on Code", section 2.1).
 ---@param k integer
 ---@return number? rate     # nil: no task has k scored rollouts
 ---@return integer tasks    # how many have
@@ -145,7 +146,8 @@ M.pass_at = pass_at
 ---@field completion number
 ---@field cached? number      # of prompt tokens that the server had; default: as prompt
 
--- The price of a model: by its name, by its name without the step (`fixer@12`), or by the longest pattern that ends in `*`.
+-- The price of a model: by its name, by its name without the step (`fixer@12`), or by the longest pattern that ends
+-- in `*`.
 local function price_of(prices, name)
   local base = name:match "^(.-)@[^@]*$" or name:match "^(.-):step%d+$"
   local found, longest = prices[name] or base and prices[base], -1
@@ -259,7 +261,8 @@ function Statistics:report(opts)
   out.success_rate = self.rollouts > 0 and (self.by_status.success or 0) / self.rollouts or json.null
   out.reward = rewards_of(self)
   out.pass_at = passes_of(self, opts and opts.k)
-  out.duration_s, out.steps, out.tool_calls = percentiles(self.duration), percentiles(self.steps), percentiles(self.tool_calls)
+  out.duration_s, out.steps = percentiles(self.duration), percentiles(self.steps)
+  out.tool_calls = percentiles(self.tool_calls)
   out.tokens = percentiles(self.tokens, true)
   local cost, unknown
   out.models, cost, unknown = models_of(self, opts and opts.prices)
