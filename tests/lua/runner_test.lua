@@ -567,6 +567,23 @@ function M.test_B97_B103_a_resumed_run_does_what_is_wanted_less_what_is_done()
   for _, list in pairs(by_slot(dir.path)) do lu.assertEquals(#list, 1) end
 end
 
+function M.test_B103_more_of_a_group_that_is_closed_is_a_group_of_its_own()
+  local dir <close> = tmp()
+  local counted = counting()
+  local function go(n, resume)
+    local run <close> = start { tasks = tasks(3), n = n, group_size = n, model = counted.model, out = dir.path, run_id = "r",
+      resume = resume, agentbox_json = false }
+    return ids(gather(run)), run:wait()
+  end
+  lu.assertEquals((go(2)), { "t1", "t2", "t3" })
+  local more, sum = go(5, true)
+  lu.assertEquals(more, { "t1+2", "t2+2", "t3+2" })
+  lu.assertEquals({ sum.rollouts, sum.kept, #counted.calls }, { 15, 6, 15 })
+  more, sum = go(5, true)
+  lu.assertEquals({ more, sum.kept, #counted.calls }, { {}, 15, 15 })
+  lu.assertEquals({ (go(4, true)), #counted.calls }, { {}, 15 }) -- fewer are there already
+end
+
 function M.test_B97_a_stopped_run_goes_on_and_delivers_once()
   local dir <close> = tmp()
   local counted = counting()

@@ -5,6 +5,7 @@ local time = require "agentbox.time"
 local M = {}
 
 local EVERY_S = 30
+local TENTHS_FROM = 100 -- rollouts
 
 local Progress = {}
 Progress.__index = Progress
@@ -18,11 +19,11 @@ end
 
 local function write(line) io.stderr:write(line, "\n") end
 
----Every tenth of the work, and at least every half minute.
+---Every tenth of a longer run, and at least every half minute.
 function Progress:paint()
   local stats = self.run:stats()
   local numbers = stats.numbers
-  local tenth = self.total and self.total > 0 and numbers.rollouts * 10 // self.total or 0
+  local tenth = self.total and self.total >= TENTHS_FROM and numbers.rollouts * 10 // self.total or 0
   if tenth == self.tenth and time.monotonic() - self.at < EVERY_S then return end
   if stats.state == "over" then return end
   self.tenth, self.at = tenth, time.monotonic()

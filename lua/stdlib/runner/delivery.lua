@@ -41,7 +41,7 @@ end
 ---@class agentbox.Run
 local Run = M.methods
 
--- What an earlier process of this run left: finished members by slot, groups that were closed.
+-- What an earlier process of this run left: finished members by slot, and of each group how many members are closed.
 function Run:_recall()
   self.before, self.closed_before, self.acknowledged = {}, {}, {}
   self.cursor = self.store:cursor()
@@ -50,7 +50,8 @@ function Run:_recall()
   if not self.opts.resume then return end
   self.before = self.store:finished()
   for facts in self.store:groups(0) do
-    self.closed_before[facts.id] = true
+    local of = facts.of or facts.id
+    self.closed_before[of] = math.max(self.closed_before[of] or 0, (facts.from or 0) + facts.size)
     self.tally:group(facts)
     if facts.dropped then self.acknowledged[facts.seq] = true end
   end

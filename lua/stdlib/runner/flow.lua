@@ -31,15 +31,16 @@ local function kept(before)
   }
 end
 
+-- Counts the members of groups that an earlier process closed. Their groups are not opened again, nor larger.
+local function count_closed(run, draft, size)
+  for index = 0, size - 1 do
+    local before = run.before[("%s/%d"):format(draft.id, index)]
+    if before then run.tally:ended(kept(before), true) end
+  end
+end
+
 -- Takes over what an earlier process of the run finished. False when nothing of the group is left to do.
 local function restore(run, group)
-  if run.closed_before[group.id] then
-    for _, one in ipairs(group.members) do
-      local before = run.before[groups.slot(one)]
-      if before and one.index < group.size then run.tally:ended(kept(before), true) end
-    end
-    return false
-  end
   for _, one in ipairs(group.members) do
     local before = run.before[groups.slot(one)]
     if before then
@@ -57,7 +58,10 @@ local function restore(run, group)
 end
 
 local function add(run, draft)
-  local group = groups.new(draft, { surplus = run.opts.oversample, min = run.opts.min_group })
+  local from = run.closed_before[draft.id] or 0
+  count_closed(run, draft, math.min(from, draft.size))
+  if from >= draft.size then return end
+  local group = groups.new(draft, { surplus = run.opts.oversample, min = run.opts.min_group, from = from })
   if run.quarantine[group.task_id] == true then return run:_skip(group) end
   if not restore(run, group) then return end
   table.insert(run.ahead, group)

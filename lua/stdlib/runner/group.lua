@@ -22,20 +22,23 @@ local M = {}
 ---@field size integer        # how many scored members close it
 ---@field members agentbox.Member[]   # with the surplus
 ---@field closed boolean
+---@field from integer        # index of its first member: above 0 when a resumed run wants more of a group that is closed
 local Group = {}
 Group.__index = Group
 
---- A group of `draft.size` members and `surplus` more.
+--- A group of `draft.size` members, without the first `from` of them, and `surplus` more.
 ---@param draft agentbox.Draft
----@param opts { surplus: integer, min: integer }
+---@param opts { surplus: integer, min: integer, from?: integer }
 ---@return agentbox.Group_
 function M.new(draft, opts)
+  local from = opts.from or 0
+  local size = draft.size - from
   local self = setmetatable({
-    id = draft.id, task = draft.task, task_id = draft.task.task_id, size = draft.size, min = math.min(opts.min, draft.size),
-    members = {}, closed = false, idle = 0, ended = 0, scored = 0, durations = {}, evicted = {},
+    id = draft.id, task = draft.task, task_id = draft.task.task_id, size = size, from = from, whole = draft.size,
+    min = math.min(opts.min, size), members = {}, closed = false, idle = 0, ended = 0, scored = 0, durations = {}, evicted = {},
   }, Group)
-  for index = 0, draft.size + opts.surplus - 1 do
-    self.members[index + 1] = { group = self, index = index, attempt = 0, state = "idle" }
+  for index = from, draft.size + opts.surplus - 1 do
+    self.members[index - from + 1] = { group = self, index = index, attempt = 0, state = "idle" }
     self.idle = self.idle + 1
   end
   return self
@@ -168,7 +171,8 @@ function Group:close(why)
     if begun and not taken[member] and (not member.result or member.result.scored) then surplus[#surplus + 1] = member end
   end
   return {
-    id = self.id, task_id = self.task_id, size = self.size, members = members, rewards = rewards, outcomes = outcomes,
+    id = self.from > 0 and ("%s+%d"):format(self.id, self.from) or self.id, of = self.id, from = self.from,
+    task_id = self.task_id, size = self.size, members = members, rewards = rewards, outcomes = outcomes,
     partial = #list < self.size, dropped = dropped_because(self, list), zero_signal = without_signal(list), why = why,
     waste = spent(surplus), evicted = #self.evicted > 0 and self.evicted or nil,
   }, list

@@ -42,7 +42,7 @@ local function options(run, member)
   out.task, out.run_id, out.id = group.task, run.run_id, id_of(run, member)
   out.model = out.model or run.models.agent
   out.attempt = member.attempt
-  out.group = { id = group.id, index = member.index, size = group.size }
+  out.group = { id = group.id, index = member.index, size = group.whole }
   if run.opts.seed then
     out.seed = M.seed_of(run.opts.seed, member)
     if out.model.seed_per_member then

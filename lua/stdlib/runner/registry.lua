@@ -3,6 +3,7 @@
 ---
 --- The file goes when the run is over. One that a killed engine left tells that the run can be resumed.
 local fs = require "agentbox.sys.fs"
+local gate = require "agentbox.async.gate"
 local json = require "agentbox.json"
 local os_ = require "agentbox.sys.os"
 local time = require "agentbox.sys.time"
@@ -47,6 +48,10 @@ end
 ---@async
 ---@param run agentbox.Run
 function M.tell(run)
+  run.telling = run.telling or gate.new(1)
+  local _ <close> = run.telling:enter() -- luacheck: ignore
+  if run.told_end then return true end -- or the last but one would be the last word
+  run.told_end = run.ended
   local stats, doc = run:stats(), json.object {}
   local numbers = stats.numbers
   doc.schema, doc.run, doc.pid, doc.t, doc.state = "agentbox.progress/1", run.run_id, os_.pid(), time.now(), stats.state
