@@ -57,6 +57,7 @@ end
 
 M.BWRAP = { "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
   "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--die-with-parent", "true" }
+M.IMAGE = IMAGE
 M.DOCKER_RUN = { "docker", "run", "--rm", "--network", "none", IMAGE, "/bin/true" }
 
 function M.has_bwrap()
@@ -78,6 +79,12 @@ end
 
 function M.stop_docker()
   succeeds(("docker rm -f %s; docker rmi %s"):format(BOX, IMAGE))
+end
+
+---@param ... string
+---@return string[]
+function M.docker_run(...)
+  return { "docker", "run", "--rm", "--network", "none", IMAGE, ... }
 end
 
 ---@param ... string

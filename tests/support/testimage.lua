@@ -1,5 +1,4 @@
 --- Images for the tests of container engines, made from this machine's static busybox: no network is needed.
-local apis = require "agentbox.docker.api"
 local fs = require "agentbox.sys.fs"
 local tar = require "agentbox.docker.tar"
 
@@ -47,7 +46,7 @@ end
 ---@param engine "docker"|"podman"
 ---@return agentbox.docker.Api
 function M.prepare(engine)
-  local api = assert(apis.new(engine))
+  local api = assert(require("agentbox.backends." .. engine).api())
   api.keep_alive = false
   if not api:call("GET", "/images/" .. M.NAME .. "/json") then import(api, M.NAME, tree()) end
   if not api:call("GET", "/images/" .. M.BARE .. "/json") then import(api, M.BARE, bare()) end

@@ -193,11 +193,12 @@ Container.__close = Container.close
 local Layer = {}
 Layer.__index = Layer
 
--- Nobody waits for it: a layer is closed where a rollout ends.
+--- Removes it, which is waited for: what is under way when the process ends would stay.
+---@async
 function Layer:close()
   local id = self.image
   self.image = nil
-  if id then fiber.spawn(self.api.call, self.api, "DELETE", "/images/" .. id, { query = { force = 1, noprune = 0 } }) end
+  if id then self.api:call("DELETE", "/images/" .. id, { query = { force = 1 } }) end
 end
 
 Layer.__close = Layer.close
