@@ -41,6 +41,7 @@ local M = { safe_name = name.safe, slot = summary.slot }
 M.SEGMENT_BYTES = 1 << 30
 
 local MAX_PAUSE_S = 5
+local LOCK_WAIT_S = 1
 local OPTIONS = {
   run_id = { "string", required = true }, meta = { "map" }, resume = { "boolean" }, agentbox_json = { "boolean" },
   full_wait_s = { "number", min = 0 },
@@ -108,12 +109,22 @@ local function check_expected(self, resume, there)
   return true
 end
 
+-- The kernel lets go of a killed process's lock a moment after the process is gone: who starts again at once waits.
+local function lock_run(self)
+  local deadline = time.monotonic() + LOCK_WAIT_S
+  while true do
+    local lock, problem = fs.lock(self.run_dir .. "/lock")
+    if lock or problem.code ~= "busy" or time.monotonic() > deadline then return lock, problem end
+    async.sleep(0.02)
+  end
+end
+
 local function open_parts(self, opts)
   local going_on = fs.stat(self.run_dir .. "/run.json") ~= nil
   local ok, problem = check_expected(self, opts.resume, going_on)
   if ok then ok, problem = fs.mkdir(self.run_dir, true) end
   if ok and not going_on then ok, problem = fs.sync_dir(self.dir) end
-  if ok then self._lock, problem = fs.lock(self.run_dir .. "/lock") end
+  if ok then self._lock, problem = lock_run(self) end
   if not self._lock then return nil, problem end
   recover.sweep(self.dir, self.run_dir)
   self.run, problem = describe_run(self, opts.meta)
