@@ -33,7 +33,8 @@ M.status = { ok = 0, unsolved = 1, usage = 2, infra = 3, bug = 70, interrupted =
 
 -- The rest is 1: the work was done and is not good.
 local status_of_code = {
-  usage = 2, task = 2, config = 2, badarg = 2, notfound = 2, exists = 2, denied = 2, invalid = 2, parse = 2, busy = 2,
+  usage = 2, task = 2, config = 2, badarg = 2, toobig = 2, notfound = 2, exists = 2, denied = 2, invalid = 2, parse = 2,
+  busy = 2,
   sandbox = 3, network = 3, timeout = 3, model = 3, io = 3, full = 3, protocol = 3, unsupported = 3, nomem = 3, sys = 3,
 }
 

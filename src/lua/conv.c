@@ -198,10 +198,14 @@ const char *abl_tolog(lua_State *L, int idx)
 const char *abl_check_path(lua_State *L, int arg)
 {
     size_t len;
+    struct ab_err err;
     const char *path = luaL_checklstring(L, arg, &len);
-    luaL_argcheck(L, len > 0, arg, "the path is empty");
-    luaL_argcheck(L, strlen(path) == len, arg, "the path contains a NUL byte");
-    return path;
+    if (len > 0 && strlen(path) == len)
+        return path;
+    ab_err_set(&err, AB_EBADARG, len > 0 ? "a path with a zero byte" : "an empty path");
+    abl_push_err(L, &err, NULL);
+    lua_error(L);
+    return NULL;
 }
 
 int luaopen_agentbox_sys_err(lua_State *L);

@@ -43,7 +43,9 @@ void abl_check_keys(lua_State *L, int idx, const char *const allowed[]);
  * are replaced. Borrowed from the stack. */
 const char *abl_tolog(lua_State *L, int idx);
 
-/* Checks that argument arg is a path: a non-empty string without NUL. Borrowed. */
+/* Checks that argument arg is a path: a non-empty string without NUL. Borrowed. A path
+ * that is none came from outside, a command line or a file, and raises an error value
+ * (badarg), which says so to whoever named it. */
 const char *abl_check_path(lua_State *L, int arg);
 
 #endif

@@ -52,7 +52,8 @@ saved out/_-rf-<*>.json
 
 $ agentbox export out -f jsonl -o all.jsonl -q && agentbox traj check out && rm -r out
 all.jsonl
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 0]
 
 A folder for output that cannot be: found before the rollout starts.

@@ -3,23 +3,13 @@ What the process was not given is infrastructure: one line that says what, exit 
 $ mkdir t && echo '{"task_id": "t", "description": "d", "verifier": {"command": "true"}}' > t/task.json
 [exit 0]
 
-$ for n in 7 10 12 14; do (ulimit -n $n; agentbox run t -o out; [ $? = 3 ] || echo "$n: not 3"); done 2>&1 | grep -v 'Make room'
-agentbox: event loop: Too many open files
-agentbox: t/task.json: open t/task.json: Too many open files
-agentbox: cannot record into out: <*>: Too many open files
-agentbox: cannot record ID into out/ID: <*>Too many open files
+Wherever descriptors run out:
+
+$ for n in 7 8 9 10 11 12 13 14 15 16 18 20 22 24 28; do (ulimit -n $n; exec agentbox run t -o few) > log 2>&1; s=$?; [ $s = 0 ] || { [ $s = 3 ] && grep -q 'Too many open files' log; } || { echo "$n: $s"; cat log; }; done; ls few/*.json > /dev/null && agentbox traj check few | tail -1 | sed 's/=[1-9][0-9]*/=N/'
+trajectories=N groups=0 problems=0
 [exit 0]
 
-A sandbox that can't be made for want of descriptors is recorded as that.
-
-$ (ulimit -n 24; agentbox run t -o few)
-agentbox: run: creating the sandbox: <*>: Too many open files
-status=error reward=- steps=0
-saved few/t_<*>.json
-[exit 3]
-
-$ agentbox traj check few && (ulimit -f 0; agentbox run t -o small; echo $?) 2>&1 | cat; ls small/*/*.json* 2> /dev/null
-trajectories=1 problems=0
+$ (ulimit -f 0; agentbox run t -o small; echo $?) 2>&1 | cat; ls small/*/*.json* 2> /dev/null
 agentbox: cannot record into small: small/ID/run.json: write: File too large
 Make room or permit it there, or name another folder with --out.
 3
@@ -39,7 +29,8 @@ saved closed/t_<*>.json
 status=success reward=1.0 steps=0
 saved closed/t_<*>.json
 0
-trajectories=4 problems=0
+<*>
+trajectories=4 groups=0 problems=0
 [exit 0]
 
 $ agentbox run t -o full > /dev/full; agentbox run t -o full 2> /dev/full; (agentbox run t -o full; echo $? >&2) | true; agentbox traj check full
@@ -47,5 +38,6 @@ agentbox: cannot write to standard output: No space left on device
 status=success reward=1.0 steps=0
 saved full/t_<*>.json
 0
-trajectories=3 problems=0
+<*>
+trajectories=3 groups=0 problems=0
 [exit 0]

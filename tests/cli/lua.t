@@ -105,7 +105,7 @@ ov2/y.lua:1: unexpected symbol near '='
 The lab's commands are in the help and in the suggestions.
 
 $ agentbox -L ov --help | grep mything
-   mything      of the lab
+   mything       of the lab
 [exit 0]
 
 $ agentbox -L ov mythign

@@ -36,7 +36,8 @@ $ agentbox run -m replay:out -o out2 --json fix_fizzbuzz
 $ agentbox export out -f jsonl -o out.jsonl -q && wc -l < out.jsonl && agentbox traj check out
 out.jsonl
 1
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 0]
 
 A model server, streamed and not; its key stays out of everything that is written.
@@ -113,7 +114,7 @@ agentbox: unknown agent: nope
 [exit 2]
 
 $ agentbox run fix_fizzbuzz -o x --backend nope
-agentbox: run: no sandbox backend 'nope'; there is native, none
+agentbox: run: no sandbox backend 'nope'; there is docker, native, none, podman
 Try 'agentbox run --help' for more information.
 [exit 2]
 

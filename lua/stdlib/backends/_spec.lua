@@ -46,6 +46,7 @@ function M.env_problem(env)
 end
 
 local function problem_of(spec)
+  if spec.image == "" then return "image: is empty" end
   if spec.workspace and not M.is_workspace(spec.workspace) then
     return "workspace must be an absolute path below /"
   elseif spec.workspace and files.is_kernels({ kind = spec.backend or "native" }, spec.workspace) then

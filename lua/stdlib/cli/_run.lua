@@ -119,8 +119,11 @@ end
 ---@return table? err
 function M.model(config, max_tries)
   local name = config:value "model.model"
-  local kind, rest = name:match "^(%a+):(.+)$"
-  if name == "mock" then
+  local kind, rest = name:match "^(%a+):(.*)$"
+  local of_file = kind == "scripted" or kind == "replay"
+  if name == "" or of_file and rest == "" then
+    return usage(("--model %s"):format(of_file and kind .. ": lacks the file's name" or "is empty"))
+  elseif name == "mock" then
     return require "agentbox.model".scripted { name = "mock", "I am a mock; I answer once and change nothing." }
   elseif kind == "scripted" then
     return scripted(rest)
