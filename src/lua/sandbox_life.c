@@ -42,13 +42,19 @@ static void bury(struct life *l)
     done(l);
 }
 
+/* The zygote holds the same open file. Were it closed while it is watched, the kernel
+ * would go on reporting it, and the loop turn without end, until the zygote has closed it
+ * too. */
 static void on_pid(uv_poll_t *h, int status, int events)
 {
     struct life *l = h->data;
     (void)status;
     (void)events;
+    uv_poll_stop(h);
     if (ab_sandbox_reap(l->sb, false) == 0)
         bury(l);
+    else
+        uv_poll_start(h, UV_READABLE, on_pid);
 }
 
 static void on_kick(uv_timer_t *t)
@@ -96,7 +102,7 @@ static void start_death(struct life *l)
 static void on_late(uv_timer_t *t)
 {
     struct life *l = t->data;
-    ab_sandbox_late(l->sb, &l->op.err);
+    ab_sandbox_late(l->sb, ab_op_error(&l->op));
     start_death(l);
 }
 
@@ -110,7 +116,7 @@ static void on_sock(uv_poll_t *h, int status, int events)
     if (rc == 1)
         return;
     if (rc < 0)
-        l->op.err = err;
+        *ab_op_error(&l->op) = err;
     if (rc < 0 || l->abandoned)
         start_death(l);
     else
@@ -145,7 +151,7 @@ struct ab_op *ab_life_create(struct ab_loop *loop, struct ab_sandbox *sb, uint64
     struct life *l = new_life(loop, sb);
     start_timer(l, on_late, ms);
     if (!watch(l, &l->sock, &l->sock_open, ab_sandbox_fd(sb), on_sock)) {
-        ab_err_set(&l->op.err, AB_ESYS, "cannot wait for the sandbox");
+        ab_err_set(ab_op_error(&l->op), AB_ESYS, "cannot wait for the sandbox");
         start_death(l);
     }
     return &l->op;

@@ -52,6 +52,20 @@ function M.test_a_zygote_that_is_stopped_is_an_error_in_time_and_the_next_one_wo
   lu.assertEquals(assert(before:exec "echo before").stdout, "before\n")
 end
 
+-- The zygote shares what the engine watches for a sandbox's end; while it lags behind, the loop must rest.
+function M.test_the_loop_rests_while_the_zygote_lags()
+  local sb = assert(ab.sandbox.create {})
+  local zygote = children("agentbox-zygote")[1]
+  host("kill -STOP " .. zygote)
+  sb:close()
+  local began = os.clock()
+  ab.async.sleep(0.5)
+  local used = os.clock() - began
+  host("kill -CONT " .. zygote)
+  lu.assertTrue(used < 0.2, ("%.2f s of CPU"):format(used))
+  assert(ab.sandbox.create {}):close()
+end
+
 -- Five hundred directories to make, with a hundredth of a processor where that can be had: there is time to catch it.
 local SLOW = { workspace = "/w" .. ("/a"):rep(500), limits = { cpu_count = 0.01 }, boot_timeout_s = 3 }
 
