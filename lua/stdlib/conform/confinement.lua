@@ -14,6 +14,7 @@ return {
   { id = "confine.broken-tools", what = "a sandbox without a shell gives outcomes, not hangs", needs = "confinement",
     run = function(t)
     t:sh "rm -rf /bin/sh /usr/bin/sh /bin/dash /usr/bin/dash /bin/busybox"
+    if t.sb:stat "/bin/sh" then return end -- an ordinary user's sandbox cannot change what the host's /usr holds
     local out = t:sh("ls", { timeout_s = 20 })
     t.equal(out.exit_code, 127, "status")
     t.truth(t.sb:write("still", "there") and t.sb:read "still" == "there", "files work")
