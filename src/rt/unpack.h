@@ -9,11 +9,9 @@
  *     agentbox WORD check                        is everything there that it needs?
  *     agentbox WORD copy OUT UID GID MODE|-      the list of archive.h is on stdin
  *
- * It reads and hashes everything in a user namespace of its own, rooted in DEST, with no
- * file of the host, no network and few capabilities. As root of the machine the
- * namespace's ids are a range that nobody has, and DEST is mounted so that they are kept
- * as 0.. on disk. Results are lines "name value" on stdout; a failure is one line "code
- * message" on stderr and status 1.
+ * Archives are read, and trees removed, confined to DEST or DIR (confine.h). Results are
+ * lines "name value" on stdout; a failure is one line "code message" on stderr and status
+ * 1.
  *
  * "own" keeps owners and needs root; "flat" gives everything to the caller.
  */

@@ -3,7 +3,8 @@
 PUT /images/NAME?file=PATH&mode=MODE adds the image in PATH as NAME:1. MODE says what goes wrong:
   ok, index, auth, cut:N (ends after N bytes of a layer, once), stall:N (stops after N bytes), flip (a layer's byte is
   changed), flipmanifest, long (a layer goes on for ever), norange (answers 200 to a range), shift (another range than
-  asked for), huge (an endless manifest), busy (503 twice first), foreign (a layer elsewhere), gzip, otherarch
+  asked for), huge (an endless manifest), busy (503 twice first), foreign (a layer elsewhere), gzip, otherarch,
+  redirect (as auth, and blobs are on another host)
 GET /log gives the requests so far.
 """
 import gzip
@@ -68,6 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for key, value in headers:
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.send_header("Connection", "close")  # a kept one would be a descriptor too many, now and then
         self.end_headers()
         self.wfile.write(body)
 
@@ -86,11 +88,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             good = self.headers.get("Authorization") == "Basic dXNlcjpzZWNyZXQtd29yZA=="
             return self.answer(200 if good else 401, json.dumps({"token": "the-token"}).encode())
         parts = url.path.split("/")
+        if parts[1] == "elsewhere":
+            return self.answer(200, images["/".join(parts[2:-1])].blobs[parts[-1]])
         image = images.get("/".join(parts[2:-2]))
         if not image:
             return self.answer(404)
         mode, _, number = image.mode.partition(":")
-        if mode == "auth" and self.headers.get("Authorization") != "Bearer the-token":
+        if mode in ("auth", "redirect") and self.headers.get("Authorization") != "Bearer the-token":
             host = self.headers["Host"]
             return self.answer(401, headers=[("WWW-Authenticate",
                 'Bearer realm="http://%s/token",service="test",scope="repository:%s:pull"' % (host, "/".join(parts[2:-2])))])
@@ -119,6 +123,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if body is None:
             return self.answer(404)
         is_layer = reference in image.layers
+        if mode == "redirect":
+            port = self.headers["Host"].split(":")[1]
+            return self.answer(307, headers=[("Location", "http://localhost:%s/elsewhere/%s/%s" % (
+                port, "/".join(self.path.split("/")[2:-2]), reference))])
         start = int((self.headers.get("Range") or "bytes=0-")[6:-1])
         if is_layer and mode == "flip":
             body = body[:1000] + bytes([body[1000] ^ 1]) + body[1001:]

@@ -127,6 +127,7 @@ function M.test_names_that_are_none()
   end
 end
 
+-- B47
 function M.test_a_token_for_a_password_of_that_registry_only()
   local text, name = pulls "auth"
   local config = lab.dir .. "/docker" .. count
@@ -142,6 +143,20 @@ function M.test_a_token_for_a_password_of_that_registry_only()
   local said = lab.sh(("AGENTBOX_REGISTRY_AUTH='%s=user:secret-word' %s image pull %s"):format(lab.registry().host,
     lab.agentbox(home), text))
   lu.assertStrContains(said, text)
+end
+
+function M.test_a_token_does_not_follow_a_redirect_to_another_host()
+  local text, name = pulls "redirect"
+  lab.sh(("AGENTBOX_REGISTRY_AUTH='%s=user:secret-word' %s image pull %s"):format(lab.registry().host,
+    lab.agentbox(home), text))
+  local elsewhere = 0
+  for _, entry in ipairs(lab.registry().log(name)) do
+    if entry.path:find "^/elsewhere/" then
+      elsewhere = elsewhere + 1
+      lu.assertEquals(entry.auth, "")
+    end
+  end
+  lu.assertEquals(elsewhere, 3) -- the configuration and two layers
 end
 
 function M.test_challenges()
