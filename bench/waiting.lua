@@ -12,16 +12,21 @@ local port = assert(pipe:read "n", "the server did not start")
 local model = ab.model.open { model = "m", base_url = ("http://127.0.0.1:%d/v1"):format(port), timeout_s = 600,
   idle_timeout_s = 600 }
 local boots = ab.async.semaphore(16) -- as a runner does: not all at once
-local function rollout()
+local GROUP = 8 -- rollouts of a task
+
+local task
+local function rollout(i)
   local permit = boots:acquire()
-  local task = ab.task.new { task_id = "wait", description = "Wait.", verifier = { type = "command", command = "true" } }
+  if i % GROUP == 1 then
+    task = ab.task.new { task_id = "wait-" .. i, description = ("Wait %d."):format(i), verifier = { type = "command", command = "true" } }
+  end
   local traj = ab.rollout.run { task = task, model = model, sandbox = { backend = "none" },
     agent = { before_turn = function() permit:release() end } }
   error("ended: " .. traj.stop_reason)
 end
 
 ab.async.scope(function(scope)
-  for _ = 1, count do scope:spawn(rollout) end
+  for i = 1, count do scope:spawn(rollout, i) end
   -- Reading would block the loop, so the server's report is a file.
   local path = ("/tmp/agentbox-silent-%d"):format(port)
   local deadline = ab.time.monotonic() + 120

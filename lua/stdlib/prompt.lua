@@ -1,28 +1,18 @@
 --- prompt.lua: the messages a rollout begins with. One file per system prompt in prompts/.
 local agent = require "agentbox.agent"
 local err = require "agentbox.err"
+local recent = require "agentbox.recent"
 
 local M = {}
 
---- Prompts that were filled before: a thousand rollouts that wait hold one copy of theirs.
-local filled, count, MAX_FILLED = {}, 0, 64
+local known_prompt = recent.new(32, 64 << 10)
 
 --- Only `{workspace_dir}` is replaced; every other brace is text.
 ---@param template string
 ---@param workspace string
 ---@return string
 function M.fill(template, workspace)
-  local known = filled[template]
-  if not known then
-    if count >= MAX_FILLED then filled, count = {}, 0 end
-    known, count = {}, count + 1
-    filled[template] = known
-  end
-  if known.workspace ~= workspace then
-    known.workspace = workspace
-    known.text = template:gsub("{workspace_dir}", (workspace:gsub("%%", "%%%%")))
-  end
-  return known.text
+  return known_prompt((template:gsub("{workspace_dir}", (workspace:gsub("%%", "%%%%")))))
 end
 
 local function template_of(name)

@@ -15,6 +15,7 @@ local check = require "agentbox.record.check"
 local json = require "agentbox.json"
 local line_of = require "agentbox.record.line"
 local plain = require "agentbox.record.plain"
+local recent = require "agentbox.recent"
 local requests = require "agentbox.record.request"
 local secret = require "agentbox.secret"
 local sys = require "agentbox.sys.json"
@@ -48,6 +49,7 @@ local PURPOSES = { agent = true, subagent = true, compaction = true, judge = tru
 local MAX_EVENTS, MAX_EVENT_BYTES = 1000, 4096
 
 local encode_clean, redact = sys.encode_clean, secret.redact
+local known_prompt = recent.new(32, 64 << 10)
 local put_run = sys.row({
   "args", "call_id", "cut", "error", "exit", "is_error", "name", "node", "result", "slot", "step", "t", "traceback",
 }, { args = true, t = true })
@@ -71,8 +73,7 @@ local put_run = sys.row({
 function M.new(opts)
   local self = setmetatable({
     _opts = opts, _notes = {}, _n = 0, _m = {}, _p = {}, _o = {}, _c = {}, _r = {}, _said = {}, _calls = {}, _out = {},
-    _runs = {}, _sums = calls.sums(), _checker = check.new(), _logs = {}, _blobs = {}, _extra = json.object {},
-    _agents = {}, _leaf = {}, _bases = {}, _steps = {}, _dropped = 0, _agent = opts.agent and opts.agent.name or "tool_loop",
+    _runs = {}, _sums = calls.sums(), _checker = check.new(), _blobs = {}, _agents = {}, _leaf = {}, _dropped = 0, _agent = opts.agent and opts.agent.name or "tool_loop",
     _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
@@ -92,19 +93,6 @@ function Recorder:_text(value, where, index)
   local clean = redact(encoded)
   if clean ~= encoded then self._altered = true end
   return clean
-end
-
--- Rollouts begin with the same few messages: their texts are kept once, as long as they come again soon.
-local prompts, next_prompt, MAX_PROMPTS, MAX_PROMPT_BYTES = {}, 1, 32, 64 << 10
-
-local function shared(encoded)
-  if #encoded > MAX_PROMPT_BYTES then return encoded end
-  for i = 1, #prompts do
-    if prompts[i] == encoded then return prompts[i] end
-  end
-  prompts[next_prompt] = encoded
-  next_prompt = next_prompt % MAX_PROMPTS + 1
-  return encoded
 end
 
 -- Rollouts that offer the same tools have one list of them, and share its text.
@@ -170,7 +158,7 @@ function Recorder:add(msg, origin, call, thread, parent)
   parent = parent or self._leaf[thread]
   self._n, self._leaf[thread] = n, index
   local encoded = self:_text(msg, "nodes", index)
-  if origin == "prompt" then encoded = shared(encoded) end
+  if origin == "prompt" then encoded = known_prompt(encoded) end
   self._m[n], self._said[n], self._o[n], self._c[n] = encoded, msg, origin, call
   self._p[n] = parent or false
   if #self._notes > before then
@@ -210,10 +198,11 @@ function Recorder:_step(at)
   local origins, parents = self._o, self._p
   while at and origins[at + 1] ~= "sampled" do at = parents[at + 1] end
   local key = at or -1
-  local step = self._steps[key]
+  local steps = self._steps or {}
+  local step = steps[key]
   if not step then
     step = self._next_step or 0
-    self._steps[key], self._next_step = step, step + 1
+    steps[key], self._next_step, self._steps = step, step + 1, steps
   end
   return step
 end
@@ -281,6 +270,7 @@ function Recorder:history(leaf, messages) return requests.history(self, leaf, me
 ---@param name string
 ---@param value any
 function Recorder:note(name, value)
+  self._extra = self._extra or json.object {}
   self._extra[name] = self:_raw(value, "notes." .. name)
 end
 
@@ -288,7 +278,9 @@ end
 ---@param level string
 ---@param message string
 function Recorder:event(level, message)
-  if #self._logs >= MAX_EVENTS then
+  local logs = self._logs or {}
+  self._logs = logs
+  if #logs >= MAX_EVENTS then
     self._dropped = self._dropped + 1
     return
   end
@@ -296,7 +288,7 @@ function Recorder:event(level, message)
   entry.t = time.now()
   entry.level = level
   entry.text = plain.text(text.cut_bytes(message, MAX_EVENT_BYTES))
-  self._logs[#self._logs + 1] = entry
+  logs[#logs + 1] = entry
 end
 
 --- Names Lua files that took part and that `require` did not load (a tool given by its path).

@@ -12,6 +12,7 @@ local http = require "agentbox.http"
 local json = require "agentbox.json"
 local log = require "agentbox.log"
 local places = require "agentbox.models.places"
+local recent = require "agentbox.recent"
 local reply = require "agentbox.models.reply"
 local retry = require "agentbox.models.retry"
 local secret = require "agentbox.secret"
@@ -202,22 +203,25 @@ local function retry_opts(self, request)
 end
 
 -- Thousands of rollouts that wait hold little each, but the garbage of their beginnings could be as much again. Before a
--- wait is the time to collect it; up to HEAP_KB, and less than an eighth above what was in use, is left alone.
+-- wait is the time to collect it; up to HEAP_KB, and less than a sixteenth above what was in use, is left alone.
 local HEAP_KB, STEP_KB = 8 << 10, 1 << 10
 local collect_at_kb = HEAP_KB
 
 local function tidy()
   local used = collectgarbage "count"
   if used > collect_at_kb and collectgarbage("step", STEP_KB) then
-    collect_at_kb = math.max(HEAP_KB, collectgarbage "count" * 9 / 8)
+    collect_at_kb = math.max(HEAP_KB, collectgarbage "count" * 17 / 16)
   end
 end
 
+-- The first requests of a group's members are the same bytes, and each is held until it is answered.
+local known_body = recent.new(16, 256 << 10)
+
 local function body_of(self, request, name)
-  return wire.body(request, {
+  return known_body(wire.body(request, {
     model = name, sampling = self._sampling, extra = self._extra,
     stream = request.stream == nil and self._stream or request.stream,
-  }, request.history and request:history())
+  }, request.history and request:history()))
 end
 
 --- Asks for one reply. Waits, retries what is worth it, and never takes an error's text for an answer.

@@ -129,7 +129,9 @@ local function answered(rec, opts, index, name, purpose, trainable)
   local thread = opts.thread or "main"
   local usage, planes, n_out = response.usage, nil, nil
   if response.tokens then
-    planes, rec._bases[thread] = tokens.pack(response.tokens, index, rec._bases[thread])
+    local bases = rec._bases or {}
+    rec._bases = bases
+    planes, bases[thread] = tokens.pack(response.tokens, index, bases[thread])
     n_out = planes and planes.n_out
   end
   local versions = versions_of(rec, sums, response, n_out)

@@ -16,7 +16,7 @@ local M = {}
 ---@class agentbox.RecordChecker
 ---@field found agentbox.Violation[]
 ---@field private ids table<string, table<string, integer>>   # model → response id → call
----@field private failed table<integer, boolean>              # calls
+---@field private failed? table<integer, boolean>              # calls
 ---@field private unused table<integer, boolean>              # calls of the agent of which no message came
 ---@field private calls integer
 ---@field private asked table<integer, table>                 # assistant node → its calls
@@ -28,7 +28,7 @@ Checker.__index = Checker
 ---@return agentbox.RecordChecker
 function M.new()
   return setmetatable({
-    found = {}, ids = {}, failed = {}, unused = {}, calls = 0, asked = {}, answered = {}, owner = {},
+    found = {}, ids = {}, unused = {}, calls = 0, asked = {}, answered = {}, owner = {},
   }, Checker)
 end
 
@@ -56,6 +56,7 @@ function Checker:call(index, purpose, failed, id, model)
   if index ~= self.calls then add(self, 4, "calls", self.calls, ("has the number %s"):format(index)) end
   self.calls = self.calls + 1
   if failed then
+    self.failed = self.failed or {}
     self.failed[index] = true
   elseif purpose == "agent" then
     self.unused[index] = true
@@ -118,7 +119,7 @@ function Checker:node(index, parent, origin, call, message)
     if not call or call >= self.calls then
       add(self, 5, "nodes", index, "sampled by no call")
     else
-      if self.failed[call] then add(self, 5, "nodes", index, "sampled by a call that failed") end
+      if self.failed and self.failed[call] then add(self, 5, "nodes", index, "sampled by a call that failed") end
       self.unused[call] = nil
     end
   elseif call then

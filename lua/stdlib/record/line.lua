@@ -183,10 +183,10 @@ function M.build(rec, result)
   line.usage = usage_of(rec._sums.usage)
   line.metrics = metrics_of(rec, result, line.usage, finished - rec._started)
   line.metadata = rec:_raw(result.metadata, "metadata")
-  line.notes = rec._extra
+  line.notes = rec._extra or json.object {}
   line.artifacts = artifacts.keep(result.artifacts, rec._blobs)
   line.modules = rec:_raw(modules.list(rec._modules), "modules")
-  line.logs = json.array(rec._logs)
+  line.logs = json.array(rec._logs or {})
   line.logs_dropped = rec._dropped > 0 and rec._dropped or nil
   line.error = plain.reason(result.error) or json.null
   line.errors = errors_of(rec)

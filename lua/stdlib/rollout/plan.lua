@@ -138,7 +138,7 @@ end
 ---@class agentbox.Plan
 ---@field task agentbox.Task
 ---@field model agentbox.Model
----@field owns_model boolean
+---@field owns_model? boolean
 ---@field agent function
 ---@field agent_name string
 ---@field tools agentbox.ToolSet
@@ -216,7 +216,7 @@ function M.make(opts)
   if not done then return nil, problem end
   plan.model, problem = model_of(opts.model)
   if not plan.model then return nil, problem end
-  plan.owns_model = plan.model ~= opts.model
+  plan.owns_model = plan.model ~= opts.model or nil -- a table of 16 is half as large as one of 17
   return plan
 end
 
