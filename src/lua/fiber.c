@@ -1,5 +1,6 @@
 #include "lua/fiber.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -297,6 +298,8 @@ static int l_fiber_gc(lua_State *L)
 {
     struct ab_fiber *f = luaL_checkudata(L, 1, FIBER_TYPE);
     release(f);
+    free(f->cancel_err);
+    f->cancel_err = NULL;
     if (f->status == AB_FIBER_FAILED && !f->observed && !f->cancelling) {
         f->observed = true;
         lua_getiuservalue(L, 1, AB_UV_RESULT);
@@ -359,7 +362,8 @@ void ab_fiber_cancel(struct ab_fiber *f, const struct ab_err *why)
     if (is_dead(f) || f->cancelling)
         return;
     f->cancelling = f->pending = true;
-    f->cancel_err = *why;
+    f->cancel_err = ab_xcalloc(1, sizeof *why);
+    *f->cancel_err = *why;
     f->grace = ab_timer_start(f->sched->loop, f->sched->grace_ms);
     f->grace->on_done = on_grace;
     f->grace->arg = f;
@@ -372,7 +376,7 @@ void abl_raise_cancel(lua_State *L, struct ab_fiber *f)
     luaL_checkstack(L, 6, NULL);
     abl_push_fiber(L, f);
     if (lua_getiuservalue(L, -1, AB_UV_CANCEL) == LUA_TNIL) {
-        abl_push_errvalue(L, &f->cancel_err, NULL);
+        abl_push_errvalue(L, f->cancel_err, NULL);
         lua_pushboolean(L, 1);
         lua_setfield(L, -2, "cancel");
     }

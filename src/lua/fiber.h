@@ -48,7 +48,7 @@ struct ab_fiber {
     struct ab_op *deadline;   /* owns, or NULL */
     struct ab_op *grace;      /* owns, or NULL; set once cancelled */
     struct ab_account *account; /* owns a share */
-    struct ab_err cancel_err;   /* what to raise, unless user value 4 is set */
+    struct ab_err *cancel_err;  /* owns; what to raise, unless user value 4 is set */
     int ref;                    /* in the table that anchors the living */
     int nresults;               /* user value 3: nothing, the value, or a list of them */
     int nwake;                  /* values that a wake left on co */

@@ -101,11 +101,10 @@ static int push_result(lua_State *L, struct ab_fiber *f)
         return 1 + abl_push_results(L, 1);
     if (lua_getiuservalue(L, 1, AB_UV_RESULT) != LUA_TNIL)
         return 2;
-    struct ab_err err = f->cancel_err;
-    if (err.code == AB_OK)
-        ab_err_set(&err, AB_ENOMEM, "not enough memory");
+    struct ab_err nomem;
+    ab_err_set(&nomem, AB_ENOMEM, "not enough memory");
     lua_pop(L, 1);
-    abl_push_errvalue(L, &err, NULL);
+    abl_push_errvalue(L, f->cancel_err ? f->cancel_err : &nomem, NULL);
     return 2;
 }
 
@@ -194,7 +193,7 @@ static int l_cancelled(lua_State *L)
 static int l_expired(lua_State *L)
 {
     struct ab_fiber *f = abl_check_fiber(L, 1);
-    lua_pushboolean(L, f->cancelling && f->cancel_err.code == AB_ETIMEOUT);
+    lua_pushboolean(L, f->cancel_err && f->cancel_err->code == AB_ETIMEOUT);
     return 1;
 }
 

@@ -55,8 +55,8 @@ static int job_results(lua_State *L, struct job *job)
 
 static int push_job(lua_State *L, struct ab_op *op)
 {
-    if (op->err.code)
-        return abl_push_err(L, &op->err, "fs");
+    if (op->err)
+        return abl_push_err(L, op->err, "fs");
     return job_results(L, ab_work_job(op));
 }
 

@@ -272,9 +272,11 @@ static int push_opened(lua_State *L, struct ab_op *op)
 static int push_read(lua_State *L, struct ab_op *op)
 {
     struct stream *s = lua_touserdata(L, 1);
-    if (!s->t) /* closed by another fiber meanwhile */
-        return abl_push_err(L, &op->err, "http");
-    return finish_read(L, s);
+    struct ab_err closed;
+    if (s->t)
+        return finish_read(L, s);
+    ab_err_set(&closed, AB_ECANCELLED, "another fiber closed the stream");
+    return abl_push_err(L, op->err ? op->err : &closed, "http");
 }
 
 /* Puts the stream into slot 2, starts, and gives the anchor to wait with; NULL when the

@@ -118,8 +118,8 @@ static int l_read_stdin(lua_State *L)
 
 static int push_signal(lua_State *L, struct ab_op *op)
 {
-    if (op->err.code)
-        return abl_push_err(L, &op->err, "os.wait_signal");
+    if (op->err)
+        return abl_push_err(L, op->err, "os.wait_signal");
     lua_pushboolean(L, 1);
     return 1;
 }

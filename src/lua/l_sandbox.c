@@ -135,8 +135,8 @@ static void check_spec(lua_State *L, struct ab_sandbox_spec *spec)
 static int push_created(lua_State *L, struct ab_op *op)
 {
     struct abl_sandbox *s = lua_touserdata(L, 2);
-    if (op->err.code)
-        return abl_push_err(L, &op->err, "sandbox.create");
+    if (op->err)
+        return abl_push_err(L, op->err, "sandbox.create");
     s->sb = ab_life_take(op);
     snprintf(s->id, sizeof s->id, "%d-%u", (int)getpid(), s->sb->number);
     lua_pushvalue(L, 2);
@@ -351,7 +351,7 @@ static int l_tbc(lua_State *L)
 
 static int push_purged(lua_State *L, struct ab_op *op)
 {
-    struct ab_err err = op->err;
+    struct ab_err err = op->err ? *op->err : (struct ab_err){0};
     struct abl_sandbox *s = abl_open_sandbox(L, 1, &err);
     if (err.code || !s || !s->sb)
         return abl_push_err(L, &err, "sandbox.kill_all");

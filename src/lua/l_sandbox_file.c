@@ -265,8 +265,8 @@ static int run_list(struct job *job)
 static int push_entries(lua_State *L, struct ab_op *op)
 {
     struct job *job = ab_work_job(op);
-    if (op->err.code)
-        return abl_push_err(L, &op->err, "sandbox.list");
+    if (op->err)
+        return abl_push_err(L, op->err, "sandbox.list");
     if (job->rc < 0)
         return abl_push_err(L, &job->err, job->op);
     const char *name = job->entries.text.data;
@@ -319,8 +319,8 @@ static int run_remove(struct job *job)
 static int push_removed(lua_State *L, struct ab_op *op)
 {
     struct job *job = ab_work_job(op);
-    if (op->err.code)
-        return abl_push_err(L, &op->err, "sandbox.remove");
+    if (op->err)
+        return abl_push_err(L, op->err, "sandbox.remove");
     return answer(L, job->rc, &job->err, job->op);
 }
 
@@ -349,8 +349,8 @@ static int run_copy(struct job *job)
 static int push_copied(lua_State *L, struct ab_op *op)
 {
     struct job *job = ab_work_job(op);
-    if (op->err.code)
-        return abl_push_err(L, &op->err, "sandbox.copy_tree");
+    if (op->err)
+        return abl_push_err(L, op->err, "sandbox.copy_tree");
     if (job->rc < 0)
         return abl_push_err(L, &job->err, job->op);
     lua_createtable(L, 0, 5);

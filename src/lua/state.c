@@ -185,8 +185,8 @@ static int l_status_of(lua_State *L)
         lua_pushinteger(L, luaL_optinteger(L, 2, 0));
         return 1;
     }
-    if (f->cancelling && f->cancel_err.code == AB_ECANCELLED) {
-        ab_log(AB_LOG_ERROR, "%s", f->cancel_err.msg);
+    if (f->cancel_err && f->cancel_err->code == AB_ECANCELLED) {
+        ab_log(AB_LOG_ERROR, "%s", f->cancel_err->msg);
         lua_pushinteger(L, STATUS_DEFECT);
         return 1;
     }

@@ -26,8 +26,8 @@ static void wake(struct ab_http_transfer *t)
         return;
     t->waiter = NULL;
     w->t = NULL;
-    if (t->state == AB_HTTP_OVER)
-        w->op.err = t->err;
+    if (t->state == AB_HTTP_OVER && t->err.code != AB_OK)
+        *ab_op_error(&w->op) = t->err;
     ab_op_done(&w->op);
 }
 

@@ -29,7 +29,7 @@ static void on_ready(uv_poll_t *h, int status, int events)
     p->events = events;
     /* libuv says EBADF for POLLERR: the reader or writer will learn the true reason. */
     if (status < 0 && status != UV_EBADF)
-        ab_err_sys(&p->op.err, status, "poll");
+        ab_err_sys(ab_op_error(&p->op), status, "poll");
     stop(&p->op);
     ab_op_done(&p->op);
 }
@@ -58,7 +58,7 @@ struct ab_op *ab_poll_start(struct ab_loop *loop, int fd, int events)
         return &p->op;
     }
     p->refused = true;
-    ab_err_sys(&p->op.err, rc, "cannot wait for descriptor %d", fd);
+    ab_err_sys(ab_op_error(&p->op), rc, "cannot wait for descriptor %d", fd);
     uv_timer_init(&loop->uv, &p->failed);
     uv_timer_start(&p->failed, on_failed, 0, 0);
     return &p->op;

@@ -27,7 +27,7 @@ static void on_finished(uv_work_t *req, int status)
 {
     struct work_op *w = req->data;
     if (status < 0)
-        ab_err_sys(&w->op.err, status, "background work");
+        ab_err_sys(ab_op_error(&w->op), status, "background work");
     ab_op_done(&w->op);
     ab_op_unref(&w->op);
 }

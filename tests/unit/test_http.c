@@ -294,7 +294,7 @@ static void test_closing_aborts_and_wakes(void **state)
     uv_run(&f->loop.uv, UV_RUN_ONCE);
     ab_http_close(t);
     assert_int_equal(op->state, AB_OP_DONE);
-    assert_int_equal(op->err.code, AB_ECANCELLED);
+    assert_int_equal(op->err->code, AB_ECANCELLED);
     ab_op_unref(op);
 }
 
