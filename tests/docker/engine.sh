@@ -1,8 +1,8 @@
 #!/bin/sh
 # engine.sh AGENTBOX TEST: runs a test with a Docker daemon and, where it is installed, podman's service.
 #
-# A daemon that answers is used. Else root starts one of its own, without networks and with its data in a temporary
-# folder, and ends it. Exit status 77 (skipped) where there is none.
+# A daemon that answers is used. Else root starts one of its own, without networks (and in a network namespace: starting,
+# it would remove another daemon's bridge) and with its data in a temporary folder, and ends it. Exit status 77 (skipped) where there is none.
 set -u
 agentbox=$1 test=$2
 work=$(mktemp -d)
@@ -47,7 +47,7 @@ docker=${DOCKER_HOST:-unix:///var/run/docker.sock}
 if ! { [ "${docker#unix://}" != "$docker" ] && answers "${docker#unix://}"; }; then
     [ "$(id -u)" = 0 ] && command -v dockerd >/dev/null || skip "no Docker daemon answers (apt-get install docker.io)"
     docker=unix://$work/docker.sock
-    dockerd --host "$docker" --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" --bridge none \
+    unshare --net dockerd --host "$docker" --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" --bridge none \
         --iptables=false --ip6tables=false >"$work/log" 2>&1 &
     started=$!
     wait_for "$work/docker.sock" "$started" || {

@@ -12,6 +12,7 @@ local M = {
     { "-t --tag", "NAME", "what to call it", default = TAG },
     { "--path", "DIR", "the folder with the Dockerfile", default = DIR },
     { "-b --backend", "NAME", "docker or podman", default = "docker" },
+    { "--network", "NAME", "of RUN, as the engine calls it: none, host; default: its own" },
     { "--no-cache", "do every step again" }, { "--pull", "look for a newer base" },
     { "-q --quiet", "do not show the log" },
   },
@@ -36,7 +37,7 @@ function M.run(args)
   local id
   id, err = require "agentbox.docker.image".build(api, context, tag, function(text)
     if not args.quiet then io.stdout:write(out.clean(text)) end
-  end, { no_cache = args.no_cache, pull = args.pull })
+  end, { no_cache = args.no_cache, pull = args.pull, network = args.network })
   if not id then return nil, err end
   io.stdout:write(("%s %s\n"):format(tag, id:gsub("^sha256:", ""):sub(1, 12)))
   return 0

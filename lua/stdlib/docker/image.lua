@@ -129,7 +129,7 @@ end
 ---@param context string
 ---@param tag string
 ---@param on_line fun(text: string)
----@param opts? { dockerfile?: string, no_cache?: boolean, pull?: boolean }
+---@param opts? { dockerfile?: string, no_cache?: boolean, pull?: boolean, network?: string }
 ---@return string? id
 ---@return agentbox.Err? err
 function M.build(api, context, tag, on_line, opts)
@@ -138,7 +138,7 @@ function M.build(api, context, tag, on_line, opts)
   local ok, problem = api:follow("POST", "/build", {
     query = {
       t = tag, dockerfile = opts.dockerfile or "Dockerfile", rm = 1, forcerm = 1, nocache = opts.no_cache and 1 or 0,
-      pull = opts.pull and 1 or nil,
+      pull = opts.pull and 1 or nil, networkmode = opts.network,
     },
     body = context, headers = { ["Content-Type"] = "application/x-tar" }, timeout_s = BUILD_S,
   }, function(event)
