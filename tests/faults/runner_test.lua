@@ -371,6 +371,19 @@ function M.test_b83_a_server_that_is_gone_for_a_while_costs_no_rollout()
   lu.assertTrue(tries <= 40 + 40 + 40, tries)
 end
 
+function M.test_what_a_pausing_server_gave_up_is_never_an_answer()
+  local fake = fakellm.script { steps = {
+    { content = "half an ans", finish_reason = "abort" }, { content = "half", finish_reason = "abort", delay_s = 0.02 }, "done",
+  } }
+  local run <close> = start { tasks = tasks(10), out = dir, run_id = "r", agentbox_json = false,
+    model = model.open { model = "m", base_url = fake.url, retry_base_s = 0.005, retry_cap_s = 0.02 } }
+  local sum = run:wait()
+  lu.assertEquals({ sum.solved, sum.attempts, #fake.log() }, { 10, 10, 30 })
+  for t in traj.each(dir .. "/r") do
+    lu.assertEquals({ traj.text(t.messages[#t.messages]), t:calls()().tries }, { "done", 3 })
+  end
+end
+
 function M.test_weights_that_change_all_the_time_with_a_server()
   local fake = fakellm.script { steps = {
     { tool_calls = { { name = "run_command", arguments = { command = "true" } } }, delay_s = 0.03, ["repeat"] = 3 },

@@ -112,6 +112,14 @@ local function check_tokens(self, response)
     .. "(vLLM 0.10.2 or newer sends them)")
 end
 
+-- A server that is paused, or loads weights, gives up what it generates and says so. Such a piece is no answer: the whole
+-- call is made again.
+local CUT = { abort = true, aborted = true, cancelled = true }
+
+local function cut_off(text, word)
+  return err.new("model", ("the server gave up this answer (finish_reason %s)"):format(word), { body = failure.snippet(text) })
+end
+
 local function read_reply(self, text, request, status)
   local decoded, repaired = reply.decode(text)
   if not decoded then return nil, failure.of_body(repaired, text, status) end
@@ -120,6 +128,7 @@ local function read_reply(self, text, request, status)
   local response, why = reply.response(decoded, request)
   if not response then return nil, failure.of_body(why, text, status) end
   response.repaired = response.repaired or repaired
+  if CUT[response.finish.raw] then return nil, cut_off(text, response.finish.raw), true end
   return check_tokens(self, response)
 end
 
