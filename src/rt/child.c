@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/wire.h"
 
 #define CHUNK        65536
@@ -297,13 +298,17 @@ static void keep(struct ab_proc_stream *s, const char *data, size_t len)
 }
 
 /* Beyond the cap nothing is looked at: the pipe is emptied into /dev/null without
- * copying. Gives what read() would, or -2 where that cannot be done. */
+ * copying. Gives what read() would, or -2 where that cannot be done: the caller then
+ * reads and drops, since a reader that closes would end the command. */
 static ssize_t discard(struct ab_proc *p, struct port *port)
 {
     if (p->tty)
         return -2;
     if (p->null < 0) {
-        p->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        int errnum = AB_FAULT("child.null");
+        p->null = errnum ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (p->null < 0)
+            return -2;
         fcntl(port->fd, F_SETPIPE_SZ, FLOOD_PIPE); /* fewer turns; it may be refused */
     }
     ssize_t n = splice(port->fd, NULL, p->null, NULL, FLOOD_PIPE, SPLICE_F_NONBLOCK);

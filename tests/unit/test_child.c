@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/fault.h"
 #include "rt/child.h"
 #include "rt/plain.h"
 
@@ -81,6 +82,22 @@ static void test_the_head_is_kept_and_the_rest_counted(void **state)
     assert_int_equal(ab_proc_stream(p, false)->dropped, 999990);
     ab_proc_unref(p);
 }
+
+#ifdef AB_FAULTS
+/* No descriptor is left for /dev/null: a reader that gave up would end the command. */
+static void test_a_flood_without_descriptors(void **state)
+{
+    (void)state;
+    ab_fault_arm("child.null:0:24");
+    struct ab_proc *p = start("head -c 1000000 /dev/zero; echo $? >&2",
+                              (struct ab_proc_opts){.max_output_bytes = 10});
+    wait_for(p, AB_PROC_EXIT, 0);
+    ab_fault_arm(NULL);
+    assert_int_equal(ab_proc_stream(p, false)->dropped, 999990);
+    assert_memory_equal(ab_proc_stream(p, true)->buf.data, "0\n", 2);
+    ab_proc_unref(p);
+}
+#endif
 
 static void test_large_input(void **state)
 {
@@ -176,6 +193,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_output_and_status),
         TEST(test_the_head_is_kept_and_the_rest_counted),
+#ifdef AB_FAULTS
+        TEST(test_a_flood_without_descriptors),
+#endif
         TEST(test_large_input),
         TEST(test_input_that_nobody_reads),
         TEST(test_deadline),
