@@ -238,6 +238,48 @@ function M.test_a_store_on_a_file_system_that_maps_no_ids()
   lu.assertStrMatches(said, ".*new\n$")
 end
 
+local function status_of(pid, key)
+  return (fs.read("/proc/" .. pid .. "/status", 65536) or ""):match(key .. ":%s*([^\n]*)")
+end
+
+-- Stopped in the middle of an archive, so that it can be looked at.
+function M.test_the_program_that_unpacks_is_confined()
+  local fifo, dest = lab.dir .. "/fifo" .. count, lab.dir .. "/dest" .. count .. "/root"
+  lab.sh("mkfifo " .. fifo)
+  assert(fs.mkdir(dest, true))
+  local pipe <close> = assert(io.open(fifo, "r+"))
+  pipe:write(assert(fs.read(lab.archive "base.tar")):sub(1, 20000))
+  pipe:flush()
+  local us = "/proc/" .. require "agentbox.sys.os".pid()
+  local process <close>, plain = lab.spawn { "/bin/sh", "-c", ("echo $$; exec %s/exe --archive-child unpack %s layer %s - 99999999 9999 %s -")
+    :format(us, dest, lab.root and "own" or "flat", fifo) }
+  local launcher = assert(process:read()):match "%d+"
+  local worker
+  lab.wait_for(function()
+    worker = (fs.read(("/proc/%s/task/%s/children"):format(launcher, launcher), 4096) or ""):match "%d+"
+    return worker and status_of(worker, "NoNewPrivs") == "1" and fs.exists(dest .. "/bin")
+  end)
+  lu.assertEquals(status_of(worker, "CapEff"), "000000008000001b") -- chown, dac_override, fowner, fsetid, setfcap
+  lu.assertEquals(status_of(worker, "CapBnd"), "0000000000000000")
+  lu.assertEquals(status_of(worker, "Uid"):match "%d+", lab.root and tostring(0x6fff0000) or tostring(fs.stat(dest).uid))
+  lu.assertStrMatches(status_of(worker, "NSpid"), "%d+%s+1")
+  for _, kind in ipairs { "user", "mnt", "net", "ipc", "uts", "pid" } do
+    lu.assertNotEquals(fs.readlink(("/proc/%s/ns/%s"):format(worker, kind)), fs.readlink(us .. "/ns/" .. kind), kind)
+  end
+  local open = {}
+  for i, entry in ipairs(fs.list("/proc/" .. worker .. "/fd")) do
+    open[i] = fs.readlink(("/proc/%s/fd/%s"):format(worker, entry.name)):gsub("^pipe:.*", "pipe")
+  end
+  table.sort(open)
+  lu.assertEquals(open, { fifo, "pipe", "pipe", "pipe" })
+  local root = fs.stat("/proc/" .. worker .. "/root/.")
+  lu.assertEquals({ root.ino, fs.stat("/proc/" .. worker .. "/root/..").ino }, { fs.stat(dest).ino, root.ino })
+  lab.sh("kill -9 " .. launcher)
+  process:wait(30)
+  lab.wait_for(function() return not fs.exists("/proc/" .. worker) end)
+  plain:close()
+end
+
 function M.test_looking_makes_nothing()
   store._home = home .. "-none"
   lu.assertEquals(ab.image.list(), {})

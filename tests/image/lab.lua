@@ -1,9 +1,11 @@
 --- What the image tests share: a store of their own, the archives of archives.py, servers of this machine.
+local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.sys.fs"
 local http = require "agentbox.http"
 local json = require "agentbox.json"
 local os_ = require "agentbox.sys.os"
 local sys = require "agentbox.sys.sandbox"
+local time = require "agentbox.sys.time"
 
 if package.loaded["tests.image.lab"] then return package.loaded["tests.image.lab"] end
 
@@ -71,6 +73,16 @@ end
 function M.spawn(words)
   local plain = assert(sys.plain { root = "/", workspace = "/", env = { PATH = os_.env "PATH" } })
   return assert(plain:spawn(words)), plain
+end
+
+--- Until it is so; fails after a minute.
+---@param what fun(): any
+function M.wait_for(what)
+  local deadline = time.monotonic() + 60
+  while not what() do
+    assert(time.monotonic() < deadline, "it did not come to that")
+    fiber.sleep(0.002)
+  end
 end
 
 --- Removes every image; this process stands on none of them any more.

@@ -188,14 +188,6 @@ local function start(command)
   return process, plain, assert(process:read()):match "%d+"
 end
 
-local function wait_for(what)
-  local deadline = ab.time.monotonic() + 60
-  while not what() do
-    lu.assertTrue(ab.time.monotonic() < deadline, "it did not come to that")
-    async.sleep(0.002)
-  end
-end
-
 local function partial_bytes()
   local bytes = 0
   for _, name in ipairs(lab.names(home, "partial")) do
@@ -208,7 +200,7 @@ end
 function M.test_killed_in_a_download()
   local text, name = pulls "stall:3000"
   local process, plain, pid = start(("%s image pull %s"):format(lab.agentbox(home), text))
-  wait_for(function() return partial_bytes() == 6000 end)
+  lab.wait_for(function() return partial_bytes() == 6000 end)
   lab.sh("kill -9 " .. pid)
   process:wait(30)
   plain:close()
@@ -220,11 +212,11 @@ function M.test_killed_while_unpacking()
   local children = ("pgrep -f -- '--archive-child unpack [/]%s' || true"):format(home:sub(2))
   for _, signal in ipairs { "9", "INT" } do
     local process, plain, pid = start(("%s image import --name many %s"):format(lab.agentbox(home), lab.archive "many.tar"))
-    wait_for(function() return lab.names(home, "tmp")[1] and lab.sh(children) ~= "" end)
+    lab.wait_for(function() return lab.names(home, "tmp")[1] and lab.sh(children) ~= "" end)
     lab.sh(("kill -%s %s"):format(signal, pid))
     process:wait(30)
     plain:close()
-    wait_for(function() return lab.sh(children) == "" end)
+    lab.wait_for(function() return lab.sh(children) == "" end)
     lu.assertEquals(ab.image.list(), {})
     lu.assertEquals(lab.names(home, "trees"), {})
   end
