@@ -92,16 +92,45 @@ for name, field in pairs(SAMPLING) do OPTIONS[name] = field end
 
 M.DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
+local function sampling_problem(sampling)
+  for name, value in pairs(sampling) do
+    if type(value) == "number" and (value ~= value or math.abs(value) == math.huge) then
+      return ("sampling.%s: must be finite"):format(name)
+    end
+  end
+  if type(sampling.seed) == "string" and sampling.seed ~= "per_member" then
+    return 'seed must be a number or "per_member"'
+  end
+end
+
+local function header_problem(headers)
+  for name, value in pairs(headers or {}) do
+    if type(name) == "number" then name, value = table.unpack(value) end
+    if type(name) ~= "string" or not name:find "^[%w!#$%%&'*+.^_`|~-]+$" then
+      return ("extra_headers: %s is not a header's name"):format(schema.word(name))
+    elseif type(value) ~= "string" and type(value) ~= "number" or tostring(value):find "[\r\n%z]" then
+      return ("extra_headers.%s: must be one line of text"):format(name)
+    end
+  end
+end
+
+local function server_problem(opts)
+  if opts.model == "" then return "model: is empty" end
+  if #opts.base_urls == 0 then return "base_urls: is empty" end
+  for _, url in ipairs(opts.base_urls) do
+    if not url:find "^https?://[^/]" then return "base_url must begin with http:// or https://: " .. url end
+  end
+  if type(opts.api_key) == "string" and opts.api_key:find "%c" then return "api_key: holds a control character" end
+  return header_problem(opts.extra_headers) or sampling_problem(opts.sampling)
+end
+
 local function sampling_of(opts)
   local sampling, per_member = {}, false
   for name, value in pairs(opts.sampling or {}) do sampling[name] = value end
   for name in pairs(SAMPLING) do
     if opts[name] ~= nil then sampling[name] = opts[name] end
   end
-  if type(sampling.seed) == "string" then
-    if sampling.seed ~= "per_member" then error('model.open: seed must be a number or "per_member"', 3) end
-    sampling.seed, per_member = nil, true
-  end
+  if sampling.seed == "per_member" then sampling.seed, per_member = nil, true end
   return sampling, per_member
 end
 
@@ -112,22 +141,33 @@ local function key_of(opts)
   return secret.is(key) and key or secret.new(key)
 end
 
+--- The same of options that somebody wrote into a file: what is wrong with them is an error value.
+---@param opts table
+---@return agentbox.Model? model
+---@return agentbox.Err? err   # code `config`
+function M.configured(opts)
+  local clean, bad = schema.check(opts, OPTIONS)
+  if not clean then return nil, bad end
+  local per_member
+  clean.sampling, per_member = sampling_of(clean)
+  clean.base_urls = clean.base_urls or { clean.base_url or M.DEFAULT_BASE_URL }
+  local problem = server_problem(clean)
+  if problem then return nil, err.new("config", problem) end
+  clean.api_key = key_of(clean)
+  local model = require "agentbox.models.openai".new(clean)
+  model.seed_per_member = per_member
+  return model
+end
+
 --- A model behind an OpenAI-compatible server. Unknown options are refused.
 ---
 --- Raises on bad options.
 ---@param opts table   # model is required; docs/models.md has them all
 ---@return agentbox.Model
 function M.open(opts)
-  local clean = schema.options(opts, OPTIONS, "model.open")
-  local per_member
-  clean.sampling, per_member = sampling_of(clean)
-  clean.base_urls = clean.base_urls or { clean.base_url or M.DEFAULT_BASE_URL }
-  for _, url in ipairs(clean.base_urls) do
-    if not url:find "^https?://" then error("model.open: base_url must begin with http:// or https://: " .. url, 2) end
-  end
-  clean.api_key = key_of(clean)
-  local model = require "agentbox.models.openai".new(clean)
-  model.seed_per_member = per_member
+  if type(opts) ~= "table" then error("model.open: options must be a table, is " .. schema.word(opts), 2) end
+  local model, problem = M.configured(opts)
+  if not model then error("model.open: " .. problem.msg, 2) end
   return model
 end
 

@@ -192,7 +192,10 @@ end
 
 local function named_tools(names, custom)
   local own, tools, seen = by_name(custom), {}, {}
-  for _, name in ipairs(names) do
+  for i, name in ipairs(names) do
+    if type(name) ~= "string" then
+      return nil, err.new("config", ("tools[%d]: must be the name of a tool, is %s"):format(i - 1, schema.word(name)))
+    end
     if not seen[name] then
       local tool, problem = own[name], nil
       if not tool then tool, problem = M.get(name) end

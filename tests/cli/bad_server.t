@@ -14,7 +14,8 @@ $ . ./serve.sh; p=1; run --timeout-s 1
 agentbox: run: could not connect to 127.0.0.1:1: <*>
 status=error reward=- steps=0
 saved out/t_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 3]
 
 It never answers.
@@ -23,7 +24,8 @@ $ . ./serve.sh; serve '{"hang": true}'; run --timeout-s 1
 agentbox: run: <*>
 status=error reward=- steps=0
 saved out/t_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 3]
 
 It closes without an answer, and in the middle of one.
@@ -32,14 +34,16 @@ $ . ./serve.sh; serve '{"refuse": true}'; run --timeout-s 1
 agentbox: run: <*>
 status=error reward=- steps=0
 saved out/t_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 3]
 
 $ . ./serve.sh; serve '{"content": "a long answer that is cut", "cut_after": 2}'; run --stream --timeout-s 1
 agentbox: run: <*>
 status=error reward=- steps=0
 saved out/t_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 3]
 
 It sends a page, half of a JSON text, something that is no completion.
@@ -48,21 +52,24 @@ $ . ./serve.sh; serve '{"html": true}'; run --timeout-s 1
 agentbox: run: <*>HTML<*>
 status=error reward=- steps=0
 saved out/t_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 3]
 
 $ . ./serve.sh; serve '{"half_json": true}'; run --timeout-s 1
 agentbox: run: unusable reply: <*>
 status=error reward=- steps=0
 saved out/t_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 3]
 
 $ . ./serve.sh; serve '{"body": "[]"}'; run --timeout-s 1
 agentbox: run: <*>
 status=error reward=- steps=0
 saved out/t_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 3]
 
 It is busy for ever; it says no.
@@ -71,12 +78,14 @@ $ . ./serve.sh; serve '{"status": 429}'; run --timeout-s 1
 agentbox: run: <*>429<*>
 status=error reward=- steps=0
 saved out/t_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 3]
 
 $ . ./serve.sh; serve '{"status": 404, "error": "no such model"}'; run --timeout-s 1
 agentbox: run: HTTP 404: no such model<*>
 status=error reward=- steps=0
 saved out/t_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 3]

@@ -17,7 +17,8 @@ agentbox: run: interrupted; the sandbox is gone, what was recorded is saved
 agentbox: run: stopped from outside
 status=error reward=- steps=0
 saved out/setup_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 130]
 
 While a tool runs.
@@ -27,7 +28,8 @@ agentbox: run: interrupted; the sandbox is gone, what was recorded is saved
 agentbox: run: stopped from outside
 status=error reward=- steps=0
 saved out/tool_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 130]
 
 While the work is judged.
@@ -37,7 +39,8 @@ agentbox: run: interrupted; the sandbox is gone, what was recorded is saved
 agentbox: run: stopped from outside
 status=error reward=- steps=0
 saved out/judged_<*>.json
-trajectories=1 problems=0
+<*>
+trajectories=1 groups=0 problems=0
 [exit 130]
 
 In a script.

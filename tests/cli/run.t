@@ -123,8 +123,7 @@ agentbox: sandbox.limits.memory_mb must be at least 1, not -5 (flag --memory-mb)
 [exit 2]
 
 $ agentbox run fix_fizzbuzz -o x -m m --base-url localhost:8000
-agentbox: run: the base URL must begin with http:// or https://, not 'localhost:8000'
-Try 'agentbox run --help' for more information.
+agentbox: model.base_url must begin with http:// or https://: localhost:8000
 [exit 2]
 
 $ agentbox run fix_fizzbuzz -o x -m scripted:none.json

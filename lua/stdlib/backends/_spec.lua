@@ -31,7 +31,7 @@ local SHAPE = {
 ---@param path? string
 ---@return boolean
 function M.is_workspace(path)
-  return path ~= nil and path:sub(1, 1) == "/" and path ~= "/"
+  return path ~= nil and path:find "^/+[^/]" ~= nil and not (path .. "/"):find "/%.%.?/"
 end
 
 --- What is wrong with an environment, in words.

@@ -94,12 +94,8 @@ end
 
 local function served(config, max_tries)
   local section = config:section "model"
-  local url = section.base_urls and section.base_urls[1] or section.base_url
-  if url and not url:find "^https?://" then
-    return usage(("the base URL must begin with http:// or https://, not '%s'"):format(url))
-  end
   local _, origin = config:value "model.base_url"
-  return require "agentbox.model".open {
+  local model, err = require "agentbox.model".configured {
     model = section.model, base_url = section.base_url,
     base_urls = not origin:find "^flag" and section.base_urls or nil,
     api_key = section.api_key, timeout_s = section.timeout_s, stream = section.stream, tokens = section.tokens,
@@ -109,6 +105,8 @@ local function served(config, max_tries)
       seed = section.seed or config:value "run.seed",
     },
   }
+  if err then err.msg = "model." .. err.msg end
+  return model, err
 end
 
 ---The model that --model names: a server's model, mock, scripted:FILE or replay:TRAJ.
