@@ -198,7 +198,8 @@ static int start_plain(lua_State *L, struct abl_sandbox *s, const struct ab_comm
                           "backend none has no terminals and no other users");
     /* Both are absolute; what lies below the root stays below it as long as nobody makes
      * links. */
-    snprintf(cwd, sizeof cwd, "%s%s", s->plain_dir, cmd->cwd);
+    if (snprintf(cwd, sizeof cwd, "%s%s", s->plain_dir, cmd->cwd) >= (int)sizeof cwd)
+        return ab_err_set(err, AB_ETOOBIG, "the working directory's path is too long");
     struct ab_plain plain = {.argv = cmd->argv,
                              .envp = cmd->envp,
                              .cwd = cwd,

@@ -1,12 +1,14 @@
 #include "lua/loader.h"
 
 #include <lauxlib.h>
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lua/buffer.h"
 #include "lua/embed.h"
 #include "lua/fiber.h"
 #include "rt/digest.h"
+#include "rt/fs.h"
 
 /* Its address is the registry key of { script =, overlays =, records =, own = }. */
 static const char state_key = 0;
@@ -104,12 +106,11 @@ static int l_search_embedded(lua_State *L)
 
 /* ---- files ---- */
 
+/* A directory of that name is none, and a FIFO would be waited for. */
 static bool is_readable(const char *path)
 {
-    FILE *f = fopen(path, "r");
-    if (f)
-        fclose(f);
-    return f != NULL;
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
 /* Pushes DIR/a/b.lua or DIR/a/b/init.lua, whichever is there; or nothing. */
@@ -157,18 +158,12 @@ static bool find_file(lua_State *L, const char *name)
 /* Pushes the file's bytes. */
 static void read_text(lua_State *L, const char *path)
 {
-    luaL_Buffer b;
-    luaL_buffinit(L, &b);
-    FILE *f = fopen(path, "r");
-    while (f) {
-        size_t n = fread(luaL_prepbuffer(&b), 1, LUAL_BUFFERSIZE, f);
-        if (n == 0)
-            break;
-        luaL_addsize(&b, n);
-    }
-    if (f)
-        fclose(f);
-    luaL_pushresult(&b);
+    struct ab_buf *buf = abl_push_buf(L);
+    struct ab_err err;
+    if (ab_fs_read(path, buf, &err) < 0)
+        luaL_error(L, "%s", err.msg);
+    lua_pushlstring(L, buf->data ? buf->data : "", buf->len);
+    lua_replace(L, -2);
 }
 
 static int l_search_files(lua_State *L)

@@ -46,6 +46,14 @@ function M:test_overlay_replaces_and_reaches_the_builtin()
   end
 end
 
+function M:test_only_files_are_modules()
+  assert(fs.mkdir(self.dir .. "/one/lab_dir.lua", true))
+  assert(os.execute("mkfifo " .. self.dir .. "/one/lab_fifo.lua"))
+  loader.set_overlays { self.dir .. "/one" }
+  lu.assertErrorMsgContains("module 'lab_dir' not found", require, "lab_dir")
+  lu.assertErrorMsgContains("module 'lab_fifo' not found", require, "lab_fifo")
+end
+
 function M:test_script_folder_comes_before_overlays_and_init_files_count()
   put(self, "script/lab_a.lua", "return 'script'")
   put(self, "over/lab_a.lua", "return 'overlay'")
