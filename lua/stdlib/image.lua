@@ -55,7 +55,9 @@ local function describe(self, ref)
     source = ref.source, at = ref.at, layers = {}, size = 0, config = config.raw,
   }
   for i, layer in ipairs(manifest.layers) do
-    image.layers[i] = { digest = layer.digest, size = layer.size, diff_id = config.diff_ids[i], mediaType = layer.mediaType }
+    image.layers[i] = {
+      digest = layer.digest, size = layer.size, diff_id = config.diff_ids[i], mediaType = layer.mediaType,
+    }
     image.size = image.size + layer.size
   end
   local chain = tree.chain(config.diff_ids)

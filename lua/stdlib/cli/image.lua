@@ -8,6 +8,10 @@ local M = {
 
 local JSON = { "--json", "print JSON" }
 
+local function usage(msg)
+  return nil, { code = "usage", msg = msg }
+end
+
 local function put_json(value)
   io.stdout:write(require "agentbox.json".encode(value), "\n")
   return 0
@@ -33,7 +37,8 @@ local function put_images(args, images)
     return put_json(rows)
   end
   for _, image in ipairs(images) do
-    io.stdout:write(("%-40s %s  %9s  %s\n"):format(out.line(image.name), image.id:sub(8, 19), size(image.size), image.source))
+    local id = image.id:sub(8, 19)
+    io.stdout:write(("%-40s %s  %9s  %s\n"):format(out.line(image.name), id, size(image.size), image.source))
   end
   return 0
 end
@@ -53,7 +58,7 @@ end
 
 local function megabytes(args)
   local n = args.max_mb and tonumber(args.max_mb)
-  if args.max_mb and not (n and n > 0) then return nil, { code = "usage", msg = "image: --max-mb wants a number" } end
+  if args.max_mb and not (n and n > 0) then return usage "image: --max-mb wants a number" end
   return n and math.floor(n) << 20 or nil
 end
 
@@ -81,7 +86,7 @@ local function build_args(list)
   local given = {}
   for _, text in ipairs(list or {}) do
     local key, value = text:match "^([%a_][%w_]*)=(.*)$"
-    if not key then return nil, { code = "usage", msg = ("image build: --build-arg wants NAME=VALUE, not '%s'"):format(text) } end
+    if not key then return usage(("image build: --build-arg wants NAME=VALUE, not '%s'"):format(text)) end
     given[key] = value
   end
   return given
@@ -91,14 +96,14 @@ local function build_limits(args)
   local limits = {}
   for _, key in ipairs { "memory_mb", "disk_mb" } do
     local n = args[key] and tonumber(args[key])
-    if args[key] and not (n and n > 0) then return nil, { code = "usage", msg = "image build: sizes are numbers of MB" } end
+    if args[key] and not (n and n > 0) then return usage "image build: sizes are numbers of MB" end
     limits[key] = n
   end
   return limits
 end
 
 local function build(args)
-  if not args.tag then return nil, { code = "usage", msg = "image build: option '--tag' is required" } end
+  if not args.tag then return usage "image build: option '--tag' is required" end
   local given, err = build_args(args.build_arg)
   local limits
   if given then limits, err = build_limits(args) end
@@ -106,12 +111,13 @@ local function build(args)
   local file = args.file
   if not file and not args.from then file = (args.context or ".") .. "/Dockerfile" end
   if args.file and args.from then
-    return nil, { code = "usage", msg = "image build: a Dockerfile says itself where it begins; leave out --from" }
+    return usage "image build: a Dockerfile says itself where it begins; leave out --from"
   end
   local os_ = require "agentbox.sys.os"
   local image
   image, err = require "agentbox.image".build {
-    name = args.tag, file = file, from = args.from, run = args.run, context = args.context or not args.from and "." or nil,
+    name = args.tag, file = file, from = args.from, run = args.run,
+    context = args.context or not args.from and "." or nil,
     args = given, network = args.network, limits = limits, insecure = args.insecure, no_cache = args.no_cache,
     on_progress = progress(),
     on_step = not args.quiet and function(step) os_.write(2, out.line(step.text) .. "\n") end or nil,
@@ -169,10 +175,10 @@ local function gc(args)
   local counts, err = require "agentbox.image".gc { check = args.check }
   if not counts then return nil, err end
   if args.json then return put_json(counts) end
-  io.stdout:write(("removed %d trees, %d blobs, %d leftovers: %s\n"):format(counts.trees, counts.blobs, counts.leftovers,
-    size(counts.bytes)))
-  if counts.damaged > 0 then io.stdout:write(("removed %d damaged blobs; pull their images again\n"):format(counts.damaged)) end
-  if counts.in_use > 0 then io.stdout:write(("kept %d trees that sandboxes stand on\n"):format(counts.in_use)) end
+  local function put(text, ...) io.stdout:write(text:format(...), "\n") end
+  put("removed %d trees, %d blobs, %d leftovers: %s", counts.trees, counts.blobs, counts.leftovers, size(counts.bytes))
+  if counts.damaged > 0 then put("removed %d damaged blobs; pull their images again", counts.damaged) end
+  if counts.in_use > 0 then put("kept %d trees that sandboxes stand on", counts.in_use) end
   return 0
 end
 
@@ -208,7 +214,8 @@ M.commands = {
       { "--run", "COMMAND", "without a Dockerfile: a shell command (repeatable)", repeats = true },
       { "--build-arg", "NAME=VALUE", "a value for ARG (repeatable)", repeats = true },
       { "--network", "none|full", "of the commands", default = "none" },
-      { "--memory-mb", "N", "of the commands", default = "4096" }, { "--disk-mb", "N", "what each may write", default = "8192" },
+      { "--memory-mb", "N", "of the commands", default = "4096" },
+      { "--disk-mb", "N", "what each may write", default = "8192" },
       { "--no-cache", "do every step again" }, { "--insecure", "fetch the base over plain HTTP" },
       { "-q --quiet", "do not show steps and what they print" }, JSON,
     },

@@ -72,7 +72,8 @@ end
 function Build:_cached(key)
   local text = fs.read(self.store:path("cache", key), 1 << 20)
   local layer = text and json.decode(text)
-  if not self.no_cache and json.is_object(layer) and self.store:blob_size(layer.digest) == layer.size then return layer end
+  if self.no_cache or not json.is_object(layer) then return nil end
+  return self.store:blob_size(layer.digest) == layer.size and layer or nil
 end
 
 function Build:_remember(key, value)

@@ -25,6 +25,9 @@ local function environment()
   return env
 end
 
+-- Other programs that this one is instead are started in the same way.
+M.program, M.environment = program, environment
+
 local function failure(outcome)
   local code, text = outcome.stderr:match "^(%l+) ([^\n]*)"
   if outcome.timed_out then return err.new("timeout", ("unpacking took longer than %d s"):format(TIMEOUT_S)) end

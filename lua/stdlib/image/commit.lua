@@ -35,7 +35,9 @@ function M.commit(sb, text, opts)
   table.move(made, 1, #made, #all + 1, all)
   local steps = {}
   for i in ipairs(made) do steps[i] = { text = opts.message or "agentbox commit" } end
-  return layers.finish(self, name.text(called), { layers = all, config = base.config, steps = steps, source = "commit" })
+  return layers.finish(self, name.text(called), {
+    layers = all, config = base.config, steps = steps, source = "commit",
+  })
 end
 
 return M

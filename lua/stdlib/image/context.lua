@@ -62,7 +62,9 @@ function Context:_walk(under, list, to)
     local is_dir = entry.type == "dir"
     if not self:_ignored(file) then
       list[#list + 1] = { from = self.dir .. "/" .. file, to = target }
-      if #list > MAX_FILES then return nil, err.new("toobig", ("the context has more than %d files"):format(MAX_FILES)) end
+      if #list > MAX_FILES then
+        return nil, err.new("toobig", ("the context has more than %d files"):format(MAX_FILES))
+      end
       if is_dir then
         local ok, bad = self:_walk(file, list, target)
         if not ok then return nil, bad end
@@ -116,8 +118,9 @@ function Context:files(sources, into, is_dir)
         local ok, bad = self:_walk(file, list, into)
         if not ok then return nil, bad end
       else
-        local name = file:match "[^/]*$"
-        list[#list + 1] = { from = self.dir .. "/" .. file, to = not is_dir and into or into == "" and name or into .. "/" .. name }
+        local to = into
+        if is_dir then to = (into == "" and "" or into .. "/") .. file:match "[^/]*$" end
+        list[#list + 1] = { from = self.dir .. "/" .. file, to = to }
       end
     end
   end

@@ -42,7 +42,7 @@ local function receive(stream, file, hasher, at, blob, on_bytes)
     if not bytes then return at end
     at = at + #bytes
     if at > blob.size then
-      return nil, err.new("protocol", ("%s is longer than the %d bytes that the manifest says"):format(blob.digest, blob.size))
+      return nil, err.new("protocol", ("%s is longer than the %d bytes of the manifest"):format(blob.digest, blob.size))
     end
     hasher:update(bytes)
     local ok
@@ -81,7 +81,8 @@ local function attempt(registry, blob, file, path, on_bytes)
   if "sha256:" .. hasher:hex() == blob.digest then return true end
   file:truncate(0)
   -- Half of it may have been the damaged rest of an earlier try.
-  return nil, err.new("protocol", ("what came as %s has the digest sha256:%s"):format(blob.digest, hasher:hex())), have > 0
+  local problem = err.new("protocol", ("what came as %s has the digest sha256:%s"):format(blob.digest, hasher:hex()))
+  return nil, problem, have > 0
 end
 
 ---@async

@@ -143,7 +143,8 @@ local function oci_wanted(index, opts)
   end
   for _, one in ipairs(wanted) do
     if not one.name then
-      return nil, err.new("badarg", "the layout does not say what its image is called", { hint = "say it: --name NAME" })
+      return nil, err.new("badarg", "the layout does not say what its image is called",
+        { hint = "say it: --name NAME" })
     end
   end
   return wanted
@@ -239,7 +240,8 @@ end
 
 local function import_rootfs(self, path, opts)
   if not opts.name then
-    return nil, err.new("badarg", "a root file system has no name of its own", { hint = "say what to call it: --name NAME" })
+    return nil, err.new("badarg", "a root file system has no name of its own",
+      { hint = "say what to call it: --name NAME" })
   end
   local called, problem = name.parse(opts.name)
   if not called then return nil, problem end

@@ -76,7 +76,8 @@ function M.finish(self, called, image)
   local config = json.object {}
   for key, value in pairs(json.is_object(old.config) and old.config or {}) do config[key] = value end
   if image.settings then
-    config.Env, config.WorkingDir, config.User = json.array(image.settings.env), image.settings.workdir, image.settings.user
+    local settings = image.settings
+    config.Env, config.WorkingDir, config.User = json.array(settings.env), settings.workdir, settings.user
   end
   local diff_ids, history = json.array {}, json.array {}
   for i, layer in ipairs(image.layers) do diff_ids[i] = layer.diff_id end

@@ -59,7 +59,9 @@ end
 
 -- All at once, the first failure ends the others.
 local function fetch_blobs(self, from, manifest, on_progress)
-  if manifest.config.size > CONFIG_MAX then return nil, err.new("toobig", "the image's configuration is larger than 8 MiB") end
+  if manifest.config.size > CONFIG_MAX then
+    return nil, err.new("toobig", "the image's configuration is larger than 8 MiB")
+  end
   local ok, problem = download.blob(self, from, manifest.config)
   if not ok then return nil, problem end
   local on_bytes = progress(manifest.layers, on_progress)

@@ -38,9 +38,8 @@ end
 function M.new(of, opts)
   local insecure = opts and opts.insecure or is_loopback(of.registry)
   local host = of.registry == "docker.io" and "registry-1.docker.io" or of.registry
-  return setmetatable({
-    _name = of, _insecure = insecure, _base = ("%s://%s/v2/%s/"):format(insecure and "http" or "https", host, of.repository),
-  }, Registry)
+  local base = ("%s://%s/v2/%s/"):format(insecure and "http" or "https", host, of.repository)
+  return setmetatable({ _name = of, _insecure = insecure, _base = base }, Registry)
 end
 
 -- ---------------------------------------------------------------- authentication
@@ -66,7 +65,7 @@ end
 function Registry:_token(challenge, basic)
   local realm = challenge.realm or ""
   if not may_send_to(realm, self._insecure) then
-    return nil, err.new("protocol", "the registry sends us to " .. realm:sub(1, 200) .. " for a token, which is not https")
+    return nil, err.new("protocol", ("asked to go to %s for a token, which is not https"):format(realm:sub(1, 200)))
   end
   local scope = challenge.scope or ("repository:%s:pull"):format(self._name.repository)
   local url = ("%s%sscope=%s"):format(realm, realm:find("?", 1, true) and "&" or "?", encode(scope))

@@ -44,7 +44,8 @@ function M.dir()
     if not data or data:sub(1, 1) ~= "/" then
       data = os_.env "HOME"
       if not data or data == "" then
-        return nil, err.new("config", "no place for images: HOME is not set", { hint = "set AGENTBOX_HOME to a folder" })
+        return nil, err.new("config", "no place for images: HOME is not set",
+          { hint = "set AGENTBOX_HOME to a folder" })
       end
       data = data .. "/.local/share"
     end
