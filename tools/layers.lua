@@ -34,11 +34,11 @@ local may_include = {
   cli = { base = true, lua = true, cli = true },
 }
 -- Single headers beyond that: what the static program shares, the zygote, which is started before everything else, and
--- the program that unpacks archives, which this one is instead.
+-- the programs that unpack archives and trees, which this one is instead.
 local also = {
   init = { ["base/ab.h"] = true, ["base/wire.h"] = true },
   guest = { ["init/init.h"] = true },
-  cli = { ["sandbox/zygote.h"] = true, ["rt/unpack.h"] = true },
+  cli = { ["sandbox/zygote.h"] = true, ["rt/unpack.h"] = true, ["sandbox/tree_child.h"] = true },
 }
 -- A library's headers → the files that may include them.
 local libraries = {

@@ -9,6 +9,7 @@
 
 #include "lua/state.h"
 #include "rt/unpack.h"
+#include "sandbox/tree_child.h"
 #include "sandbox/zygote.h"
 
 /* What this process was not given; documented in docs/cli.md, as are 0, 1, 2 and 70. */
@@ -45,6 +46,8 @@ int main(int argc, char **argv)
         return STATUS_INFRASTRUCTURE;
     if (argc > 1 && strcmp(argv[1], AB_UNPACK_WORD) == 0)
         return ab_unpack_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], AB_TREE_WORD) == 0)
+        return ab_tree_child_main(argc - 1, argv + 1);
     /* Files are synced on the pool: more of them at once than libuv's four. */
     setenv("UV_THREADPOOL_SIZE", "8", 0);
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error value, */

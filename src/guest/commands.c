@@ -13,11 +13,12 @@
 
 #include "guest/guest.h"
 
-#define CHANNELS   300 /* pid 1 refuses more than 256 commands, and says so */
-#define CHUNK      65536
-#define OUT_HIGH   (1u << 20)
-#define DRAIN_MAX  (2u << 20) /* after the end: no pipe holds more */
-#define STDIN_HIGH (4u << 20) /* more than the engine ever has under way */
+#define CHANNELS    300 /* pid 1 refuses more than 256 commands, and says so */
+#define CHUNK       65536
+#define OUT_HIGH    (1u << 20)
+#define DRAIN_MAX   (2u << 20)   /* after the end: no pipe holds more */
+#define STDIN_PIECE (256u << 10) /* then what was written is let go */
+#define STDIN_HIGH  (4u << 20)   /* more than the engine ever has under way */
 
 enum exec_flag {
     EXEC_STDIN = 1 << 0,
@@ -259,9 +260,11 @@ static void feed(struct guest *g, struct channel *ch)
         ch->written += (size_t)n;
         done += (uint64_t)n;
     }
-    if (ch->written == ch->input.len) {
-        ab_buf_clear(&ch->input);
+    if (ch->written >= STDIN_PIECE || ch->written == ch->input.len) {
+        ab_buf_consume(&ch->input, ch->written);
         ch->written = 0;
+    }
+    if (ch->input.len == 0) {
         if (ch->input_over && !waits_for_terminal)
             close_fd(&ch->io.in);
     }

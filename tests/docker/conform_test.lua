@@ -1,4 +1,4 @@
---- What `agentbox sandbox conform` says of Docker and podman (faults F01 to F05 among its cases).
+--- What `agentbox sandbox conform` says of Docker and podman; its cases have faults B01, B03, B08, B14, B16, B18, B19, B25.
 local async = require "agentbox.async"
 local conform = require "agentbox.conform"
 local lu = require "luaunit"

@@ -265,6 +265,10 @@ end
 ---@return { files: integer, dirs: integer, links: integer, bytes: integer, skipped: integer }? counts
 ---@return agentbox.Err? err
 function Files:copy_tree(path, to, to_path, opts)
+  if type(self._raw) ~= type(to._raw) then
+    return nil, err.new("unsupported", ("a tree is not copied from backend %s to %s at once"):format(self.kind, to.kind),
+      { hint = "get it to a folder of the host, and put it from there" })
+  end
   local absolute, there, problem
   absolute, problem = place(self, path)
   if not absolute then return nil, problem end

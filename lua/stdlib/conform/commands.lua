@@ -51,9 +51,9 @@ return {
   { id = "exec.stdin-empty", what = "without stdin a reader sees its end at once", run = function(t)
     t.equal(t:sh("cat; echo done", { timeout_s = 10 }).stdout, "done\n", "stdout")
   end },
-  { id = "exec.stdin", what = "3 MB of stdin arrive unchanged", run = function(t)
-    local text = ("0123456789abcde\n"):rep(200000)
-    local out = t:sh("tee copy | wc -c", { stdin = text, timeout_s = 60 })
+  { id = "exec.stdin", what = "10 MB of stdin arrive unchanged", run = function(t)
+    local text = ("0123456789abcde\n"):rep(640000)
+    local out = t:sh("sleep 0.1; tee copy | wc -c", { stdin = text, timeout_s = 60 })
     t.equal(tonumber(out.stdout), #text, "bytes counted inside")
     t.equal(t.sb:read "copy", text, "the copy")
   end },

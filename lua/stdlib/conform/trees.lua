@@ -1,4 +1,6 @@
 --- conform/trees.lua: whole trees, layers, and the end of a sandbox.
+local fs = require "agentbox.sys.fs"
+
 return {
   { id = "tree.copy", what = "a tree copied to another sandbox: links, modes, owners, holes; no FIFOs", needs = "confinement",
     run = function(t)
@@ -20,6 +22,31 @@ return {
     ok, problem = t.sb:copy_tree("big", other, "y", { max_entries = 2 })
     t.equal(ok, nil, "entries")
     t.code(problem, "toobig", "entries")
+  end },
+  { id = "tree.host", what = "a folder of the host put in and got out again", run = function(t)
+    local dir = t.truth(fs.tmpdir "agentbox-conform-", "tmpdir")
+    local _ <close> = setmetatable({}, { __close = function() fs.remove(dir, true) end })
+    local big = ("0123456789abcdef"):rep(200000)
+    t.truth(fs.mkdir(dir .. "/in") and fs.mkdir(dir .. "/in/sub") and fs.mkdir(dir .. "/out"), "mkdir")
+    t.truth(fs.write(dir .. "/in/sub/big", big) and fs.write(dir .. "/in/f", "x", { mode = 488 }), "write")
+    t.truth(fs.symlink("sub/big", dir .. "/in/link"), "symlink")
+    local counts = t.truth(t.sb:put(dir .. "/in", "tree"), "put")
+    t.equal(counts.files .. "/" .. counts.dirs .. "/" .. counts.links, "2/1/1", "counts")
+    t.equal(t:sh("stat -c %a tree/f; readlink tree/link; wc -c < tree/link").stdout, "750\nsub/big\n3200000\n", "inside")
+    t:sh "echo more > tree/sub/new; mkfifo tree/pipe"
+    counts = t.truth(t.sb:get("tree", dir .. "/out"), "get")
+    t.equal(counts.files .. "/" .. counts.dirs .. "/" .. counts.links .. "/" .. counts.skipped, "3/1/1/1", "counts")
+    t.truth(fs.read(dir .. "/out/sub/big", 8 << 20) == big, "the large file")
+    t.equal(fs.read(dir .. "/out/sub/new", 100), "more\n", "the new file")
+    local ok, problem = t.sb:get("tree", dir .. "/out", { max_bytes = 1000 })
+    t.equal(ok, nil, "more bytes than allowed")
+    t.code(problem, "toobig", "more bytes than allowed")
+    ok, problem = t.sb:put(dir .. "/in", "again", { max_entries = 1 })
+    t.equal(ok, nil, "more entries than allowed")
+    t.code(problem, "toobig", "more entries than allowed")
+    ok, problem = t.sb:get("nowhere", dir .. "/out")
+    t.equal(ok, nil, "a folder that is not there")
+    t.code(problem, "notfound", "a folder that is not there")
   end },
   { id = "layer.freeze", what = "frozen files are there in every sandbox that stands on them, and none sees another's",
     needs = "freeze", run = function(t)

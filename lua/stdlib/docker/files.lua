@@ -1,6 +1,7 @@
 --- docker/files.lua: files of a container, asked of its guest; the same methods as a native sandbox's.
 local err = require "agentbox.err"
 local frames = require "agentbox.docker.frames"
+local transfer = require "agentbox.docker.transfer"
 
 local M = {}
 
@@ -139,6 +140,14 @@ end
 
 local WINDOW = 1 << 20
 
+-- What the two ends of a copy say. One whose pipe broke tells the other's trouble, not its own.
+local function both(sent, why_not_sent, made, why_not_made)
+  if not sent and (made or not tostring(why_not_sent.msg):find "Broken pipe$") then return nil, why_not_sent end
+  if not made then return nil, why_not_made end
+  made.skipped = made.skipped + sent.skipped
+  return made
+end
+
 -- The packed tree goes through us; whoever is slow holds up the other by its window.
 local function pump(from, to)
   from:send(frames.CREDIT, ("<I8"):pack(WINDOW))
@@ -174,19 +183,67 @@ end }
 function Files:copy_tree(path, other, to, opts)
   opts = opts or {}
   if getmetatable(other) ~= getmetatable(self) then
-    return nil, err.new("unsupported", "a tree is copied between containers of one engine; use get and put")
+    return nil, err.new("unsupported", "a tree is copied between containers only; use get and put")
   end
   local packed, unpacked = open_copy(self, frames.PACK, path, opts), open_copy(other, frames.UNPACK, to, opts)
   local _ <close> = setmetatable({ packed, unpacked }, Ender)
   if not pump(packed, unpacked) then return nil, err.new("sandbox", ("a copy took longer than %d s"):format(COPY_S)) end
-  local sent, problem = counts_of(packed)
-  if not sent then return nil, problem end
-  local made
-  made, problem = counts_of(unpacked)
-  if not made then return nil, problem end
-  made.skipped = made.skipped + sent.skipped
-  return made
+  local sent, why = counts_of(packed)
+  return both(sent, why, counts_of(unpacked))
 end
+
+-- Between a channel and a process of the host: move() copies until its source ends.
+local function with_host(self, kind, path, dir, opts, move)
+  opts = { max_bytes = opts and opts.max_bytes or COPY_BYTES, max_entries = opts and opts.max_entries or ENTRIES_DEFAULT }
+  local process <close>, plain = transfer.open(kind == frames.PACK and "unpack" or "pack", dir, opts)
+  if not process then return nil, plain end
+  local _ <close> = plain
+  local channel = open_copy(self, kind, path, opts)
+  local _ <close> = setmetatable({ channel }, Ender)
+  move(channel, process)
+  if not channel:wait(function(ch) return ch.reply end, COPY_S) then
+    return nil, err.new("sandbox", ("a copy took longer than %d s"):format(COPY_S))
+  end
+  local inside, why_inside = counts_of(channel)
+  local outside, why_outside = transfer.counts(process)
+  if kind == frames.PACK then return both(inside, why_inside, outside, why_outside) end
+  return both(outside, why_outside, inside, why_inside)
+end
+
+local function fill(channel, process)
+  process:close_stdin()
+  while not channel.reply and not channel.failed do
+    local bytes = process:read(frames.PIECE)
+    if not bytes then break end
+    channel:wait(function(ch) return ch.sent - ch.taken < WINDOW or ch.reply end, COPY_S)
+    channel.sent = channel.sent + #bytes
+    channel:send(frames.STDIN, bytes)
+  end
+  channel:send(frames.STDIN_END)
+end
+
+local function drain(channel, process)
+  channel:send(frames.CREDIT, ("<I8"):pack(WINDOW))
+  while true do
+    channel:wait(function(ch) return #ch.parts > 0 or ch.reply end, COPY_S)
+    local bytes = table.concat(channel.parts)
+    if bytes == "" then break end
+    channel.parts = {}
+    channel:took(#bytes)
+    if not process:write(bytes) then
+      channel:send(frames.KILL) -- it will say why
+      break
+    end
+    channel:send(frames.CREDIT, ("<I8"):pack(#bytes))
+  end
+  process:close_stdin()
+end
+
+---@async
+function Files:put(path, dir, opts) return with_host(self, frames.UNPACK, path, dir, opts, fill) end
+
+---@async
+function Files:get(path, dir, opts) return with_host(self, frames.PACK, path, dir, opts, drain) end
 
 ---@param class table
 function M.install(class)
