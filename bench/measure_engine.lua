@@ -55,21 +55,22 @@ local function rate_of(argv)
   return tonumber(said:match "(%d+)\n*$") or error(table.concat(argv, " ") .. " failed: " .. said)
 end
 
---- Both record every rollout: ours synced, the reference as its command line does. One run of ours, one of the
---- reference, in turn.
+--- One run of ours, one of the reference, in turn. Where rollouts are recorded, ours are synced and the reference's are
+--- written as its command line does.
 local function turns(rounds)
-  local python, count, length = reference(), "100", "20"
+  local python, count, length = reference(), "200", "20"
   for _, case in ipairs {
-    { "noop", "8", "turns per second, a tool that does nothing, 8 at once", must = 10 },
-    { "noop", "64", "the same, 64 at once" },
-    { "run_command", "8", "turns per second, run_command in a sandbox that costs nothing, 8 at once", must = 10 },
-    { "run_command", "64", "the same, 64 at once" },
+    { "noop", "8", "none", "turns per second, a tool that does nothing, 8 at once", must = 10 },
+    { "run_command", "8", "none", "turns per second, run_command in a free sandbox, 8 at once", must = 10 },
+    { "run_command", "64", "none", "the same, 64 at once" },
+    { "run_command", "8", "record", "the same, 8 at once, recorded" },
+    { "run_command", "64", "record", "the same, 64 at once, recorded" },
   } do
-    local tool, at_once, what = table.unpack(case)
+    local tool, at_once, record, what = table.unpack(case)
     local ours, theirs = {}, {}
     for i = 1, rounds do
-      ours[i] = rate_of { binary, "script", here .. "/turns.lua", tool, at_once, count, length, "record" }
-      if python then theirs[i] = rate_of { python, here .. "/reference.py", tool, at_once, count, length } end
+      ours[i] = rate_of { binary, "script", here .. "/turns.lua", tool, at_once, count, length, record }
+      if python then theirs[i] = rate_of { python, here .. "/reference.py", tool, at_once, count, length, record } end
     end
     local mine, its = report.quantile(ours, 0.5), python and report.quantile(theirs, 0.5)
     report.row { what = what, ours = ("%.0f/s"):format(mine), peer = its and ("reference %.0f/s"):format(its),

@@ -1,8 +1,8 @@
-"""The Python AgentBox at the work of measure_engine.lua: reference.py TOOL CONCURRENCY ROLLOUTS TURNS, prints turns per second.
+"""The Python AgentBox at the work of turns.lua: reference.py TOOL CONCURRENCY ROLLOUTS TURNS [record], prints turns per second.
 
 Its Docker calls are replaced below its own backend: a container that costs nothing and whose commands give 2 kB at
-once. TOOL is `noop` (a tool that returns "ok") or `run_command` (its own, over that container). Each trajectory is
-written as its command line writes it: one JSON file, not synced.
+once. TOOL is `noop` (a tool that returns "ok") or `run_command` (its own, over that container). With `record` each
+trajectory is written as its command line writes it: one JSON file, not synced.
 """
 import asyncio
 import json
@@ -73,7 +73,8 @@ async def noop(sandbox, n: int) -> str:
 
 
 async def main():
-    name, concurrency, count, turns = sys.argv[1], *map(int, sys.argv[2:])
+    name, concurrency, count, turns = sys.argv[1], *map(int, sys.argv[2:5])
+    record = sys.argv[5:] == ["record"]
     logging.disable(logging.CRITICAL)
     docker_backend.get_client = lambda _client=None: Docker()
     out = Path(tempfile.mkdtemp(prefix="agentbox-reference-"))
@@ -85,7 +86,7 @@ async def main():
     try:
         began = time.monotonic()
         done = await runner.run_tasks([task], n_per_task=count, progress=False,
-                                      on_trajectory=lambda t: t.save(out / f"{t.task_id}_{t.run_id}.json"))
+                                      on_trajectory=lambda t: record and t.save(out / f"{t.task_id}_{t.run_id}.json"))
         took = time.monotonic() - began
     finally:
         shutil.rmtree(out)
