@@ -14,7 +14,8 @@ local endpoint = {
 local model = {
   model = "string", base_url = "string", base_urls = "list", api_key = "secret", temperature = "number",
   top_p = "number", max_tokens = "integer", seed = "any", timeout_s = "number", stream = "boolean",
-  tokens = "string", limit = "integer", extra_headers = "map", extra_body = "map",
+  tokens = "string", limit = "integer", requests_per_minute = "number", tokens_per_minute = "number",
+  target_latency_s = "number", extra_headers = "map", extra_body = "map",
 }
 
 ---@type table<string, any>
@@ -60,6 +61,9 @@ M.settings = {
   { key = "model.stream", flag = "stream" },
   { key = "model.tokens" },
   { key = "model.limit", min = 1 },
+  { key = "model.requests_per_minute", min = 0.001 },
+  { key = "model.tokens_per_minute", min = 1 },
+  { key = "model.target_latency_s", min = 0.001 },
   { key = "model.extra_headers" },
   { key = "model.extra_body" },
   { key = "agent.name", flag = "agent", env = { "AGENTBOX_AGENT" }, default = "tool_loop" },
