@@ -47,6 +47,7 @@ local function cold(rounds, has)
     { "ours", function() return time_us(40, function() create_true_destroy() end) end },
     { "unlimited", function() return time_us(40, function() create_true_destroy(true) end) end },
   }
+  if peer.floor_us(1) then contenders[#contenders + 1] = { "floor", function() return peer.floor_us(40) end } end
   if has.bwrap then contenders[#contenders + 1] = { "bwrap", function() return peer.time("wait", 40, peer.BWRAP) end } end
   if has.docker then contenders[#contenders + 1] = { "docker run", function() return peer.time("wait", 3, peer.DOCKER_RUN) end } end
   local m = interleave(rounds, contenders)
@@ -55,6 +56,7 @@ local function cold(rounds, has)
     report.faster("create + true + destroy (T2)", m.ours, "bwrap", m.bwrap, 1.4, 2.2)
     report.faster("the same without limits, as bwrap has none", m.unlimited, "bwrap", m.bwrap)
   end
+  if m.floor then report.at_most("the same", m.ours, "the kernel's part alone", m.floor) end
 end
 
 local function commands(rounds, has)
@@ -149,15 +151,27 @@ local function many(rounds)
   local used = (before - meminfo_available()) / count
   for _ = 1, rounds do table.move(exec_us(), 1, 100, #crowded + 1, crowded) end
   local sample = table.move(boxes, 1, 64, 1, {})
-  local rate = each(6400, 64, function(i) assert(sample[i % 64 + 1]:exec { "true" }) end)
+  local rates, spawns = {}, {}
+  for _ = 1, rounds do
+    rates[#rates + 1] = each(1600, 64, function(i) assert(sample[i % 64 + 1]:exec { "true" }) end)
+    spawns[#spawns + 1] = peer.rate({ "true" }, 8, 1600, clock)
+  end
+  local rate, spawned = report.quantile(rates, 0.5), report.quantile(spawns, 0.5)
   each(count, 16, function(i) boxes[i]:close() end)
   report.row { what = "idle sandbox, memory (T12)", ours = ("%.2f MB"):format(used / 1e6), value = used / 1e6, unit = "MB",
     must = 0.5, stretch = 0.3, better = "less" }
+  local floor = peer.floor_bytes(count)
+  if floor then
+    report.row { what = "the same", ours = ("%.2f MB"):format(used / 1e6), peer = ("the kernel's part alone %.2f MB"):format(floor / 1e6),
+      value = used / floor, unit = "of it", better = "less" }
+  end
   local a, c = report.quantile(alone, 0.5), report.quantile(crowded, 0.5)
   report.row { what = "exec true with 2,000 sandboxes alive (T12)", ours = report.us(c), peer = "alone " .. report.us(a),
     value = (c / a - 1) * 100, unit = "% slower", must = 10, stretch = 5, better = "less" }
   report.row { what = "exec true in 64 sandboxes at once, per second (T11)", ours = ("%.0f/s"):format(rate), value = rate,
     unit = "/s", must = 2700, stretch = 3300, better = "more" }
+  report.row { what = "the same", ours = ("%.0f/s"):format(rate), peer = ("bare spawns at once %.0f/s"):format(spawned),
+    value = rate / spawned, unit = "x", better = "more" }
 end
 
 return function(rounds)

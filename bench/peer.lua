@@ -6,6 +6,7 @@ local M = {}
 
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 local spawner = assert(ab.fs.realpath(here .. "/../build/release/bench/bench-spawn"))
+local floor = assert(ab.fs.realpath(here .. "/../build/release/bench/bench-floor"))
 local IMAGE, BOX = "agentbox-bench", "agentbox-bench-" .. tostring(os.time())
 
 local function quote(words)
@@ -53,6 +54,20 @@ function M.rate(argv, streams, total, clock)
   local each = total // streams
   assert(succeeds(("for i in $(seq %d); do %s wait %d %s & done; wait"):format(streams, spawner, each, quote(argv))))
   return each * streams / (clock() - began)
+end
+
+--- What the kernel alone asks for a sandbox (floor.c): microseconds of `count` of them, or nil where that needs rights.
+---@return number[]?
+function M.floor_us(count)
+  local samples = {}
+  for line in run(("%s run %d 2>/dev/null"):format(floor, count)).stdout:gmatch "[^\n]+" do samples[#samples + 1] = tonumber(line) end
+  return #samples == count and samples or nil
+end
+
+--- The same for the kernel's memory: bytes of each of `count` that do nothing.
+---@return number?
+function M.floor_bytes(count)
+  return tonumber((run(("%s idle %d 2>/dev/null"):format(floor, count)).stdout:match "%d+"))
 end
 
 M.BWRAP = { "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
