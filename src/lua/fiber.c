@@ -565,7 +565,7 @@ void ab_sched_run(struct ab_sched *s)
             break;
         bool busy = !ab_list_empty(&s->ready);
         s->polling = true;
-        bool alive = uv_run(&s->loop->uv, busy ? UV_RUN_NOWAIT : UV_RUN_ONCE) != 0;
+        bool alive = ab_loop_turn(s->loop, busy);
         s->polling = false;
         if (!alive && ab_list_empty(&s->ready) && s->live > 0)
             cancel_others(s, "deadlock: every fiber waits for another one");

@@ -9,7 +9,26 @@ int ab_loop_init(struct ab_loop *loop, struct ab_err *err)
         return ab_err_sys(err, -rc, "event loop");
     ab_list_init(&loop->ops);
     loop->commands = 0;
+    uv_idle_init(&loop->uv, &loop->busy);
     return 0;
+}
+
+static void on_idle(uv_idle_t *handle)
+{
+    (void)handle;
+}
+
+/* libuv does not look at signals, whose handles are unreferenced, when it holds nothing
+ * that is referenced: a script that computes alone could not be interrupted. */
+bool ab_loop_turn(struct ab_loop *loop, bool has_work)
+{
+    if (!has_work)
+        return uv_run(&loop->uv, UV_RUN_ONCE) != 0;
+    if (!uv_loop_alive(&loop->uv))
+        uv_idle_start(&loop->busy, on_idle);
+    uv_run(&loop->uv, UV_RUN_NOWAIT);
+    uv_idle_stop(&loop->busy);
+    return true;
 }
 
 /* Two passes, because an op that is not pending may have been let go by its waiter
@@ -28,6 +47,7 @@ int ab_loop_fini(struct ab_loop *loop)
         ab_op_unref(op);
         swept++;
     }
+    uv_close((uv_handle_t *)&loop->busy, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     while (!ab_list_empty(&loop->ops)) {
         ab_op_unref(AB_CONTAINER(loop->ops.next, struct ab_op, link));

@@ -5,6 +5,7 @@
 #ifndef AB_RT_LOOP_H
 #define AB_RT_LOOP_H
 
+#include <stdbool.h>
 #include <uv.h>
 
 #include "base/err.h"
@@ -14,9 +15,14 @@ struct ab_loop {
     uv_loop_t uv;
     struct ab_list ops; /* every op alive, for the sweep and for leak reports */
     unsigned commands;  /* that run; see child.c */
+    uv_idle_t busy;     /* see ab_loop_turn() */
 };
 
 int ab_loop_init(struct ab_loop *loop, struct ab_err *err) AB_MUST_CHECK;
+
+/* One turn: waits for something to happen, or, when the caller has work of its own, only
+ * looks whether something has. Returns whether anything is left that can happen. */
+bool ab_loop_turn(struct ab_loop *loop, bool has_work);
 
 /* Drops what the waiters left behind, closes every handle. Returns ops swept. */
 int ab_loop_fini(struct ab_loop *loop);

@@ -47,3 +47,11 @@ In a script.
 
 $ . ./when.sh; echo "local sb <close> = assert(require('agentbox').sandbox.create()) sb:exec 'sleep 8$n'" > s.lua; agentbox script s.lua & pid=$!; until pgrep -f "^sleep 8$n\$" >/dev/null; do sleep 0.02; done; kill -INT $pid; wait $pid; s=$?; pgrep -f "^sleep 8$n\$"; (exit $s)
 [exit 130]
+
+While a script computes and waits for nothing.
+
+$ echo 'print "on"; io.stdout:flush(); while true do end' > busy.lua; for s in INT TERM HUP; do agentbox script busy.lua >o 2>e & pid=$!; until grep -q on o; do sleep 0.02; done; kill -$s $pid; wait $pid; echo "$s $?"; cat e; rm o; done
+INT 130
+TERM 130
+HUP 130
+[exit 0]
