@@ -73,8 +73,8 @@ local put_run = sys.row({
 function M.new(opts)
   local self = setmetatable({
     _opts = opts, _notes = {}, _n = 0, _m = {}, _p = {}, _o = {}, _c = {}, _r = {}, _said = {}, _calls = {}, _out = {},
-    _runs = {}, _sums = calls.sums(), _checker = check.new(), _blobs = {}, _agents = {}, _leaf = {}, _dropped = 0, _agent = opts.agent and opts.agent.name or "tool_loop",
-    _started = opts.started or time.now(),
+    _runs = {}, _sums = calls.sums(), _checker = check.new(), _blobs = {}, _agents = {}, _leaf = {}, _dropped = 0,
+    _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
   if opts.tools and #opts.tools > 0 then self._tools = self:_tools_text(opts.tools) end

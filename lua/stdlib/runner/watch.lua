@@ -1,0 +1,82 @@
+--- What those who watch a run see of it: its numbers at any time, and what takes so long.
+local groups = require "agentbox.runner.group"
+local time = require "agentbox.time"
+
+local M = { methods = {} }
+
+---@class agentbox.RunSummary
+---@field run_id string
+---@field run_dir? string
+---@field why? string          # why it ended before its work did
+---@field failure? string      # what broke it
+---@field rollouts integer
+---@field attempts integer
+---@field solved integer
+---@field scored integer
+---@field unscored integer
+---@field kept integer         # of them by earlier processes of the run
+---@field by_status table<string, integer>
+---@field by_class table<string, integer>   # of the unscored ones
+---@field groups table         # closed, whole, partial, dropped, zero_signal
+---@field waste table          # of surplus members: rollouts, steps, tokens, seconds
+---@field peaks table          # of each limit
+
+---@class agentbox.Run
+local Run = M.methods
+
+--- What is going on now: for a view, or a scheduling policy.
+---@return table
+function Run:stats()
+  local agent = self.models.agent
+  return {
+    state = self.ended and "over" or self.state, running = self.running, open_groups = #self.open, position = self.source.position,
+    calls = agent.gate.running, waiting_calls = agent:waiting(),
+    full_s = self.store.full_since and time.now() - self.store.full_since or nil, version = agent.version,
+    rate = self.tally:rate(), numbers = self.tally:numbers(),
+    prompt_tokens = agent.prompt_tokens, completion_tokens = agent.completion_tokens,
+  }
+end
+
+local function doing(one)
+  if one.state == "waiting" then return ("waits for attempt %d"):format(one.attempt + 1) end
+  if one.state == "storing" then return "is being saved" end
+  local ro = one.rollout
+  if not ro or not ro.ctx then return "sandbox and set-up" end
+  if ro.stop then return "verifier" end
+  return ("turn %d: %s"):format(ro.ctx.budget.turns + 1, ro.ctx.doing or "Lua")
+end
+
+--- The rollouts that have run for the longest time, and what each waits for.
+---@param n integer
+---@return { id: string, seconds: number, doing: string }[]
+function Run:slowest(n)
+  local now, list = time.monotonic(), {}
+  for one in self:_each_running() do
+    if one.began then list[#list + 1] = { id = groups.slot(one), seconds = now - one.began, doing = doing(one) } end
+  end
+  table.sort(list, function(a, b)
+    if a.seconds ~= b.seconds then return a.seconds > b.seconds end
+    return a.id < b.id
+  end)
+  return table.move(list, 1, math.min(n, #list), 1, {})
+end
+
+--- The run in numbers, at any time.
+---@return agentbox.RunSummary
+function Run:summary()
+  local out = self.tally:numbers()
+  out.run_id, out.run_dir, out.why = self.run_id, self.run_dir, self.why
+  out.failure = self.failure and tostring(self.failure.msg) or nil
+  out.reward_mean = out.scored > 0 and out.reward_sum / out.scored or nil
+  local agent = self.models.agent
+  out.model_calls, out.restarted_calls = agent.gate.entered, agent.restarts
+  out.prompt_tokens, out.completion_tokens = agent.prompt_tokens, agent.completion_tokens
+  out.peaks = self.limits:peaks()
+  out.peaks.rollouts = { peak = self.peak, max = self.opts.concurrency }
+  out.peaks.model_calls = { peak = agent.gate.peak }
+  out.places = agent:places()
+  out.bad_task = self.first_bad
+  return out
+end
+
+return M
