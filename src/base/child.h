@@ -7,6 +7,8 @@
 #ifndef AB_BASE_CHILD_H
 #define AB_BASE_CHILD_H
 
+#include <stdlib.h>
+
 #include "base/ab.h"
 
 /* The commands of one sandbox that are not over, and the cgroups that some of them have.
@@ -26,6 +28,17 @@ static inline void ab_tally_end_leaf(struct ab_tally *t, uint32_t number)
     for (int i = 0; number && i < AB_LEAVES; i++)
         if (t->leaf[i].number == number)
             t->leaf[i].over = true;
+}
+
+/* A command is over: gives its share of the tally, which may be NULL, back. */
+static inline void ab_tally_leave(struct ab_tally *t, uint32_t leaf)
+{
+    if (!t)
+        return;
+    t->alive--;
+    ab_tally_end_leaf(t, leaf);
+    if (--t->refs == 0)
+        free(t);
 }
 
 struct ab_child {

@@ -401,25 +401,14 @@ static void drain(struct ab_proc *p, struct port *port, struct ab_proc_stream *s
     port_close(port);
 }
 
-static void tell_tally(struct ab_proc *p)
-{
-    struct ab_tally *t = p->tally;
-    p->tally = NULL;
-    if (!t)
-        return;
-    t->alive--;
-    ab_tally_end_leaf(t, p->leaf);
-    if (--t->refs == 0)
-        free(t);
-}
-
 static void finish(struct ab_proc *p)
 {
     if (p->result.over)
         return;
     p->result.over = true;
     p->loop->commands--;
-    tell_tally(p);
+    ab_tally_leave(p->tally, p->leaf);
+    p->tally = NULL;
     if (p->interactive) /* its reader is slow, and gets what the pipe holds all the same
                          */
         p->streams[0].buf.max += DRAIN_MAX;

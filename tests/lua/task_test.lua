@@ -131,6 +131,7 @@ function M.test_what_could_not_run_is_refused()
     { '"artifacts":["a\\u0000b"]', "artifacts[0]: must be text without a zero byte" },
     { '"env":{"A=B":"x"}', 'env: "A=B" cannot be the name of a variable' },
     { '"env":{"":"x"}', 'env: "" cannot be the name of a variable' },
+    { '"image":""', "image: is empty" },
     { '"env":{"A":"a\\u0000b"}', "env.A: holds a zero byte" },
     { '"limits":{"memory_mb":0}', "limits.memory_mb: must be at least 1, is 0" },
     { '"limits":{"memory_mb":1e300}', "limits.memory_mb: must be at most" },

@@ -66,6 +66,7 @@ static int run(struct ab_sandbox *sb, const char *text, char *out, size_t room)
     close(child.out);
     close(child.err);
     close(child.ctl);
+    ab_tally_leave(child.tally, child.leaf);
     return m.code;
 }
 

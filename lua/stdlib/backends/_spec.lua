@@ -45,8 +45,16 @@ function M.env_problem(env)
   end
 end
 
+--- What is wrong with the name of an image, in words.
+---@param image string?
+---@return string?
+function M.image_problem(image)
+  if image == "" then return "image: is empty" end
+end
+
 local function problem_of(spec)
-  if spec.image == "" then return "image: is empty" end
+  local wrong = M.image_problem(spec.image)
+  if wrong then return wrong end
   if spec.workspace and not M.is_workspace(spec.workspace) then
     return "workspace must be an absolute path below /"
   elseif spec.workspace and files.is_kernels({ kind = spec.backend or "native" }, spec.workspace) then

@@ -237,7 +237,7 @@ function M.build(raw, opts)
   local id_problem = M.id_problem(task.task_id)
   if id_problem then return bad("task_id: " .. id_problem) end
   local wrong = check_verifier(task.verifier) or check_prompt(task)
-  wrong = wrong or task.env and specs.env_problem(task.env)
+  wrong = wrong or specs.image_problem(task.image) or task.env and specs.env_problem(task.env)
   if wrong then return bad(wrong) end
   local folder = opts.folder or {}
   local read_from = opts.read_from or function() return nil, "`from` needs a task read from a folder" end
