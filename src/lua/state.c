@@ -78,19 +78,9 @@ static size_t default_heap_limit(void)
     return pages > 0 && size > 0 ? (size_t)pages / 4 * 3 * (size_t)size : 0;
 }
 
-int ab_state_init(struct ab_state *s, struct ab_err *err)
+/* What can fail once the loop stands. */
+static int init_rest(struct ab_state *s, struct ab_err *err)
 {
-    *s = (struct ab_state){0};
-    if (ab_loop_init(&s->loop, err) < 0)
-        return -1;
-    ab_heap_init(&s->heap);
-    s->heap.limit_bytes = default_heap_limit();
-    s->L = lua_newstate(ab_heap_alloc, &s->heap);
-    if (!s->L)
-        AB_BUG("out of memory");
-    lua_atpanic(s->L, on_panic);
-    ab_sched_init(&s->sched, s->L, &s->loop);
-    s->sched.heap = &s->heap;
     const struct ab_watchdog_hooks hooks = {
         .slice = ab_slice_on_tick,
         .warn = ab_slice_on_warn,
@@ -107,6 +97,25 @@ int ab_state_init(struct ab_state *s, struct ab_err *err)
     if (lua_pcall(s->L, 0, 0, 0) != LUA_OK)
         return ab_err_set(err, AB_ENOMEM, "%s", lua_tostring(s->L, -1));
     return 0;
+}
+
+int ab_state_init(struct ab_state *s, struct ab_err *err)
+{
+    *s = (struct ab_state){0};
+    if (ab_loop_init(&s->loop, err) < 0)
+        return -1;
+    ab_heap_init(&s->heap);
+    s->heap.limit_bytes = default_heap_limit();
+    s->L = lua_newstate(ab_heap_alloc, &s->heap);
+    if (!s->L)
+        AB_BUG("out of memory");
+    lua_atpanic(s->L, on_panic);
+    ab_sched_init(&s->sched, s->L, &s->loop);
+    s->sched.heap = &s->heap;
+    if (init_rest(s, err) == 0)
+        return 0;
+    ab_state_fini(s);
+    return -1;
 }
 
 /* ---- signals ---- */

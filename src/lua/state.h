@@ -22,6 +22,7 @@ struct ab_state {
     lua_State *L; /* owns */
 };
 
+/* Leaves nothing behind when it fails. */
 int ab_state_init(struct ab_state *s, struct ab_err *err) AB_MUST_CHECK;
 
 /* Runs require("agentbox.cli").main(argv) as the first fiber until no fiber is left;

@@ -1,10 +1,36 @@
 #include "rt/loop.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "rt/op.h"
+
+/* What libuv opens for a loop: epoll, a pipe for signals in the process and one in the
+ * loop, an eventfd, and in newer versions two rings. */
+enum { DESCRIPTORS = 8 };
+
+/* libuv aborts when it cannot open the pipe that the first loop makes for the process. */
+static int check_descriptors(void)
+{
+    int fds[DESCRIPTORS], opened = 0, rc = 0;
+    while (rc == 0 && opened < DESCRIPTORS) {
+        int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            rc = -errno;
+        else
+            fds[opened++] = fd;
+    }
+    while (opened > 0)
+        close(fds[--opened]);
+    return rc;
+}
 
 int ab_loop_init(struct ab_loop *loop, struct ab_err *err)
 {
-    int rc = uv_loop_init(&loop->uv);
+    int rc = check_descriptors();
+    if (rc == 0)
+        rc = uv_loop_init(&loop->uv);
     if (rc < 0)
         return ab_err_sys(err, -rc, "event loop");
     ab_list_init(&loop->ops);
