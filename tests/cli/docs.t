@@ -12,8 +12,10 @@ $ agentbox completion zsh | head -1
 #compdef agentbox
 [exit 0]
 
-$ agentbox completion fish | grep -c -- '-l memory-mb'
-1
+$ agentbox completion fish | grep -- '-l memory-mb' | grep -o "command .*' -l memory-mb"
+command run' -l memory-mb
+command run-dir' -l memory-mb
+command image build' -l memory-mb
 [exit 0]
 
 $ agentbox completion csh
