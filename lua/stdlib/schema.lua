@@ -3,8 +3,9 @@
 ---
 --- A record is `{ field = { "type", required=, default=, enum=, min=, max=, of=, fields= } }`. Types: string, integer,
 --- number, boolean, function, list, map, record, any; several as "string|list". Null and absent are the same.
-local json = require "agentbox.json"
 local err = require "agentbox.err"
+local fast = require "agentbox.schema.fast"
+local json = require "agentbox.json"
 local suggest = require "agentbox.suggest"
 
 local M = {}
@@ -163,82 +164,10 @@ function check_field(value, field, path)
   fail(path, ("must be %s, is %s"):format(table.concat(expected, " or "), M.word(value)))
 end
 
--- ---------------------------------------------------------------- the same for what is right
+-- ---------------------------------------------------------------- what is called
 
---- What is right, as nearly everything is, is checked without paths and words for mistakes. `false` says that something
---- is wrong; what, and where first, is found out above.
-local fast_field
-
----@class agentbox.SchemaPlan
----@field fields table<string, { [1]: table, kinds: function[], plain: boolean }>
----@field defaults table
----@field required string[]
-
----@type table<table, agentbox.SchemaPlan>
-local plans = setmetatable({}, { __mode = "k" })
-
-local function plan_of(record)
-  local plan = plans[record]
-  if plan then return plan end
-  plan = { fields = {}, defaults = {}, required = {} }
-  for name, field in pairs(record) do
-    local kinds = {}
-    for kind in field[1]:gmatch("[^|]+") do kinds[#kinds + 1] = checks[kind] end
-    plan.fields[name] = {
-      field, kinds = kinds, plain = not (field.of or field.fields or field.enum or field.min or field.max),
-    }
-    if field.required then plan.required[#plan.required + 1] = name end
-    plan.defaults[name] = field.default
-  end
-  plans[record] = plan
-  return plan
-end
-
-local function fast_record(value, record)
-  local plan, out, null = plan_of(record), {}, json.null
-  local fields = plan.fields
-  for name, default in next, plan.defaults do out[name] = default end
-  for key, given in pairs(value) do
-    local field = fields[key]
-    if not field then return false end
-    if given ~= null then
-      local got = fast_field(given, field)
-      if got == nil then return false end
-      out[key] = got
-    end
-  end
-  for _, name in ipairs(plan.required) do
-    if out[name] == nil then return false end
-  end
-  return out
-end
-
-local function fast_inside(value, field)
-  if field.fields and M.is_map(value) then
-    local out = fast_record(value, field.fields)
-    return out or nil
-  end
-  if field.of then
-    local ok, out = pcall(check_inside, value, field, "")
-    return ok and out or nil
-  end
-  return value
-end
-
---- The value, or nil.
-function fast_field(given, field)
-  for _, check in ipairs(field.kinds) do
-    local got = check(given)
-    if got ~= nil then
-      if field.plain then return got end
-      local rules = field[1]
-      got = fast_inside(got, rules)
-      if rules.enum and not pcall(check_range, got, rules, "") then return nil end
-      if type(got) == "number" and (rules.min and got < rules.min or rules.max and got > rules.max) then return nil end
-      return got
-    end
-  end
-end
+---@type agentbox.SchemaParts
+local parts = { checks = checks, is_map = M.is_map, inside = check_inside, range = check_range }
 
 --- Checks a map against a record and fills in defaults. The input is left alone.
 ---@param value any
@@ -247,7 +176,7 @@ end
 ---@return table? clean
 ---@return agentbox.Err? err   # code `config` unless given; the text names the place and the field
 function M.check(value, record, opts)
-  local clean = M.is_map(value) and fast_record(value, record)
+  local clean = M.is_map(value) and fast.record(value, record, parts)
   if clean then return clean end
   opts = opts or {}
   local path = opts.path or ""
