@@ -224,7 +224,7 @@ end
 
 local function error_text(problem)
   if problem == nil then return nil end
-  return plain.text(type(problem) == "table" and problem.msg or problem)
+  return plain.reason(type(problem) == "table" and problem.msg or problem)
 end
 
 --- Adds one execution of a tool.
@@ -236,7 +236,7 @@ function Recorder:tool_run(run)
   if t then self._checker:times("tool_runs", index, t[1], t[2]) end
   self._runs[index + 1] = put_run(run.args ~= nil and self:_text(run.args, "args") or nil, run.call_id, run.cut,
     error_text(run.error), run.exit, run.is_error == true, run.name, json.null, plain.text(run.result), run.slot,
-    self:_step(self._leaf[run.thread or "main"] or false), t and sys.tuple(t[1], t[2]), plain.text(run.traceback))
+    self:_step(self._leaf[run.thread or "main"] or false), t and sys.tuple(t[1], t[2]), plain.reason(run.traceback))
   return index
 end
 
@@ -256,7 +256,7 @@ function Recorder:ran(node, slot, call_id, name, result)
   if from then self._checker:times("tool_runs", index, from, to) end
   self._runs[index + 1] = put_run(nil, call_id, facts.cut, error_text(result.error), facts.exit,
     result.is_error == true, name, node, nil, slot, self:_step(node), from and sys.tuple(from, to),
-    traceback and plain.text(traceback))
+    traceback and plain.reason(traceback))
   return index
 end
 
