@@ -4,6 +4,7 @@ local async = require "agentbox.async"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local limits = require "agentbox.limits"
+local new_call = require "agentbox.models.wire".call
 local sys = require "agentbox.sys.json"
 local time = require "agentbox.time"
 
@@ -99,8 +100,7 @@ local function for_history(message)
         for j, other in ipairs(message.tool_calls) do copy.tool_calls[j] = other end
       end
       local note = json.encode { truncated = ("%d bytes of arguments left out of the history"):format(#arguments) }
-      local fn = { name = call["function"].name, arguments = note }
-      copy.tool_calls[i] = { id = call.id, type = "function", ["function"] = fn }
+      copy.tool_calls[i] = new_call(call.id, call["function"].name, note)
     end
   end
   return copy or message
@@ -136,7 +136,7 @@ local function wire_message(message, keep_thinking)
       for key, value in pairs(message) do clean[key] = value end
       clean.tool_calls = json.array {}
       for i, one in ipairs(message.tool_calls) do
-        clean.tool_calls[i] = { id = one.id, type = "function", ["function"] = one["function"] }
+        clean.tool_calls[i] = new_call(one.id, one["function"].name, one["function"].arguments)
       end
       return clean
     end

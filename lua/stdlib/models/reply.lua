@@ -4,6 +4,7 @@
 local column = require "agentbox.sys.json".column
 local json = require "agentbox.json"
 local cut_bytes = require "agentbox.text".cut_bytes
+local wire = require "agentbox.models.wire"
 
 local M = {}
 
@@ -89,7 +90,10 @@ local function arguments_of(raw)
 end
 
 --- What of a call comes back in every later request.
-local MAX_NAME_BYTES, MAX_ID_BYTES = 256, 512
+local MAX_ID_BYTES = 512
+
+--- A longer name is cut: it is in the call, in the tool's message and in every request after them.
+M.MAX_NAME_BYTES = 256
 
 --- Calls of one reply that are looked at. A model that repeats itself makes them without end.
 M.MAX_CALLS = 256
@@ -112,9 +116,8 @@ local function one_call(raw, i, used, request)
   local renamed = type(id) ~= "string" or id == "" or #id > MAX_ID_BYTES or used[id]
   if renamed then id = fresh_id(used, request, i) end
   used[id] = true
-  local call = json.object { id = id, type = "function" }
-  local name = type(fn.name) == "string" and fn.name ~= "" and cut_bytes(fn.name, MAX_NAME_BYTES) or "unknown"
-  call["function"] = json.object { name = name, arguments = arguments }
+  local name = type(fn.name) == "string" and fn.name ~= "" and cut_bytes(fn.name, M.MAX_NAME_BYTES) or "unknown"
+  local call = wire.call(id, name, arguments)
   call.parse_error, call.raw_arguments = why, original
   return call, renamed, repaired
 end

@@ -4,6 +4,7 @@ local failure = require "agentbox.models.failure"
 local http = require "agentbox.http"
 local json = require "agentbox.json"
 local reply = require "agentbox.models.reply"
+local wire = require "agentbox.models.wire"
 
 local M = {}
 
@@ -103,9 +104,7 @@ local function message_of(whole)
   message.tool_calls = json.array {}
   for i, index in ipairs(whole.order) do
     local call = whole.calls[index]
-    local out = json.object { id = call.id or "", type = "function" }
-    out["function"] = json.object { name = table.concat(call.name), arguments = table.concat(call.arguments) }
-    message.tool_calls[i] = out
+    message.tool_calls[i] = wire.call(call.id or "", table.concat(call.name), table.concat(call.arguments))
   end
   return message
 end

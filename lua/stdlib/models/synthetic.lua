@@ -17,9 +17,7 @@ local function call_of(raw, i, position)
   local arguments = fn.arguments
   if arguments == nil then arguments = json.object {} end
   if type(arguments) ~= "string" then arguments = json.encode(arguments) end
-  local call = json.object { id = raw.id or ("call_%d_%d"):format(position, i), type = "function" }
-  call["function"] = json.object { name = fn.name, arguments = arguments }
-  return call
+  return wire.call(raw.id or ("call_%d_%d"):format(position, i), fn.name, arguments)
 end
 
 local KEPT = { "content", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "refusal" }
@@ -98,7 +96,6 @@ local put_reply = sys.row({ "id", "object", "created", "model", "choices", "usag
 local put_choice = sys.row({ "index", "message", "finish_reason" }, { message = true })
 local put_message = sys.row({ "role", "content", "tool_calls" }, { tool_calls = true })
 local new_text, new_calls = sys.shape("role", "content"), sys.shape("role", "tool_calls")
-local new_call, new_fn = sys.shape("id", "type", "function"), sys.shape("name", "arguments")
 
 local PLAIN = { content = true, tool_calls = true, usage = true, delay_s = true }
 
@@ -112,7 +109,8 @@ local function is_plain(answer)
   for i = 1, #calls do
     local raw = calls[i]
     if type(raw) ~= "table" or raw.id ~= nil or type(raw.name) ~= "string" or raw.name == ""
-        or raw["function"] ~= nil or type(raw.arguments) ~= "table" or json.is_array(raw.arguments) then
+        or #raw.name > reply.MAX_NAME_BYTES or raw["function"] ~= nil or type(raw.arguments) ~= "table"
+        or json.is_array(raw.arguments) then
       return false
     end
   end
@@ -125,7 +123,7 @@ local function plain_calls(given, request, position)
     local id, arguments = "call_" .. position .. "_" .. i, json.encode(given[i].arguments)
     used = used or reply.used_ids(request)
     if used[id] or arguments:byte() ~= OPEN_BRACE then return nil end
-    calls[i] = new_call(id, "function", new_fn(given[i].name, arguments))
+    calls[i] = wire.call(id, given[i].name, arguments)
   end
   return calls
 end

@@ -3,6 +3,7 @@
 --- Messages are built from a list of allowed members: servers refuse `tool_calls: null`, private fields, `tool_choice`
 --- without tools. A clean message is written as it stands, so that its bytes are those of the record.
 local json = require "agentbox.json"
+local sys = require "agentbox.sys.json"
 
 local M = {}
 
@@ -50,13 +51,21 @@ local function is_clean(message, allowed)
   return #calls > 0
 end
 
+local new_call, new_function = sys.shape("id", "type", "function"), sys.shape("name", "arguments")
+
+--- A call as a message has it. Whoever makes one makes it here: its members are in the order in which models write them
+--- and chat templates that print a call as JSON show them, and a conversation has the same bytes however it came about.
+---@param id string
+---@param name string
+---@param arguments string   # JSON text
+---@return table
+function M.call(id, name, arguments) return new_call(id, "function", new_function(name, arguments)) end
+
 local function clean_call(call)
   local fn = call["function"]
   local arguments = fn.arguments
   if type(arguments) ~= "string" then arguments = is_null(arguments) and "{}" or json.encode(arguments) end
-  local clean = json.object { id = call.id, type = "function" }
-  clean["function"] = json.object { name = fn.name, arguments = arguments }
-  return clean
+  return M.call(call.id, fn.name, arguments)
 end
 
 --- What of a message goes on the wire.

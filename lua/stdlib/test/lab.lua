@@ -46,12 +46,11 @@ function M.tool(what, calls, opts)
   local tools = assert(require "agentbox.tool".select { mode = json.array {}, custom = { tool_of(what) } })
   local stage <close> = assert(require "agentbox.stage".open(task, opts.sandbox or {}, { workspace = "/workspace" }))
   local sb <close> = assert(stage:fresh())
-  local wire = {}
+  local sent = {}
   for i, args in ipairs(calls[1] and calls or { calls }) do
-    local fn = { name = tools:names()[1], arguments = json.encode(json.object(args)) }
-    wire[i] = { id = "call_" .. i, type = "function", ["function"] = fn }
+    sent[i] = require "agentbox.models.wire".call("call_" .. i, tools:names()[1], json.encode(json.object(args)))
   end
-  local results = tools:run(context(task, sb, tools, opts), wire, opts.timeout_s)
+  local results = tools:run(context(task, sb, tools, opts), sent, opts.timeout_s)
   tools:close()
   return table.unpack(results)
 end
