@@ -7,6 +7,10 @@ local async = require "agentbox.async"
 
 local M = {}
 
+--- With less time left nothing can be answered. A try that used up all its time is the last one, also where its timer was a
+--- moment early: another would only hide what had come.
+local LEAST_S = 0.05
+
 local RETRIED = { [408] = true, [409] = true, [425] = true, [429] = true, [529] = true }
 
 --- Is that status worth another try?
@@ -78,7 +82,7 @@ function M.run(opts, try)
     err.tries, err.attempts = n, n
     left = opts.max_s - (time.monotonic() - began - queued)
     local wait = again and n < opts.max_tries and M.wait_s(n, opts, after)
-    if not wait or wait >= left then return nil, err, n end
+    if not wait or wait >= left - LEAST_S then return nil, err, n end
     if opts.on_wait then opts.on_wait { attempt = n, wait_s = wait, err = err } end
     pause(wait, opts.on_go)
   end
