@@ -78,7 +78,8 @@ $ agentbox script $SRC/examples/art_integration.lua 2>/dev/null; agentbox traj c
 1 status=failed reward=0.0 advantage=-0.5
 runs/art/messages.jsonl: 2 of 2 rollouts
 runs/art/exchanges.jsonl: 2 of 2 rollouts
-trajectories=2 problems=0
+for training: 0 of 2; kept from it: 2 no token ids from the server
+trajectories=2 groups=0 problems=0
 1
 [exit 0]
 
