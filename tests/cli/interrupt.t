@@ -50,7 +50,7 @@ $ . ./when.sh; echo "local sb <close> = assert(require('agentbox').sandbox.creat
 
 While a script computes and waits for nothing.
 
-$ echo 'print "on"; io.stdout:flush(); while true do end' > busy.lua; for s in INT TERM HUP; do agentbox script busy.lua >o 2>e & pid=$!; until grep -q on o; do sleep 0.02; done; kill -$s $pid; wait $pid; echo "$s $?"; cat e; rm o; done
+$ echo 'print "on"; io.stdout:flush(); while true do end' > busy.lua; for s in INT TERM HUP; do agentbox script busy.lua >o 2>e & pid=$!; until grep -qs on o; do sleep 0.02; done; kill -$s $pid; wait $pid; echo "$s $?"; cat e; rm o; done
 INT 130
 TERM 130
 HUP 130

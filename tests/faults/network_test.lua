@@ -10,8 +10,8 @@ local M = {}
 
 function M.test_b86_a_black_hole_is_noticed_while_the_model_thinks()
   local host <close> = live.sandbox "none"
-  if assert(host:exec "unshare -n iptables -S").exit_code ~= 0 then
-    test.skip "a network namespace and iptables are needed"
+  if assert(host:exec "unshare -n sh -c 'ip link set lo up && iptables -S'").exit_code ~= 0 then
+    test.skip "a network namespace, ip and iptables are needed"
   end
   local program = assert(fs.readlink "/proc/self/exe")
   local script = assert(fs.realpath(here .. "black_hole.lua"))
