@@ -61,6 +61,14 @@ static int l_sweep(lua_State *L)
     return 1;
 }
 
+/* forget(): removes what is kept of sandboxes that are gone, for those to come. */
+static int l_forget(lua_State *L)
+{
+    (void)L;
+    ab_cgroup_empty_stock();
+    return 0;
+}
+
 /* guest(): the program that containers of other engines start. */
 static int l_guest(lua_State *L)
 {
@@ -71,7 +79,10 @@ static int l_guest(lua_State *L)
 
 void abl_sandbox_probe_functions(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"probe", l_probe}, {"sweep", l_sweep}, {"guest", l_guest}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"probe", l_probe},
+                                         {"sweep", l_sweep},
+                                         {"forget", l_forget},
+                                         {"guest", l_guest},
+                                         {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -86,6 +86,9 @@ uint64_t ab_cgroup_oom_kills(struct ab_cgroup *cg);
 /* After the last process was reaped. It may be kept for another sandbox. Idempotent. */
 void ab_cgroup_remove(struct ab_cgroup *cg);
 
+/* Removes the directories that are kept to be used again. */
+void ab_cgroup_empty_stock(void);
+
 /* For the zygote's own cleaning after our death. */
 int ab_cgroup_parents(int fds[AB_WIRE_CGROUPS + 1]);
 const char *ab_cgroup_ident(void);

@@ -53,7 +53,4 @@ int ab_cgroup_reopen(int h);
  * number. */
 int ab_cgroup_sweep_below(int dir, bool dry, int depth);
 
-/* Removes the directories that are kept to be used again. */
-void ab_cgroup_empty_stock(void);
-
 #endif

@@ -50,6 +50,9 @@ function M.probe() end
 ---@return integer count    # sandboxes of dead engines that were removed, or would be
 function M.sweep(dry) end
 
+--- Removes what is kept of sandboxes that are gone, for those to come.
+function M.forget() end
+
 --- The program that is pid 1 of a container: a static executable.
 ---@return string
 function M.guest() end
