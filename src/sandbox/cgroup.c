@@ -199,6 +199,8 @@ static bool open_hierarchy(int h)
         return false;
     }
     ab_cgroup_self.ident[h] = ab_cgroup_open_dir(parent, ab_cgroup_ident());
+    if (ab_cgroup_self.ident[h] < 0)
+        unlinkat(parent, ab_cgroup_ident(), AT_REMOVEDIR);
     return ab_cgroup_self.ident[h] >= 0;
 }
 
@@ -254,6 +256,11 @@ const struct ab_cgroup_info *ab_cgroup_probe(void)
         return &ab_cgroup_self.info;
     }
     struct ab_cgroup_info *i = &ab_cgroup_self.info;
+    if (!ab_cgroup_start_time(getpid())) { /* no sweep could tell whose they are */
+        snprintf(i->why, sizeof i->why, "/proc/self/stat cannot be read");
+        return i;
+    }
+    ab_cgroup_ident(); /* while there is a descriptor to learn it with */
     i->kill = open_hierarchy(V2);
     bool memory2 = i->kill && enable_v2("memory"), pids2 = i->kill && enable_v2("pids");
     bool cpu2 = i->kill && enable_v2("cpu");

@@ -20,7 +20,8 @@ static bool is_alive(const char *name)
     if (sscanf(name, "agentbox-%8[0-9a-f]-%d-%llu", world, &pid, &start) != 3)
         return true;
     ab_cgroup_pid_world(mine);
-    return strcmp(world, mine) != 0 || ab_cgroup_start_time(pid) == start;
+    uint64_t now = ab_cgroup_start_time(pid); /* 0: there is no such process */
+    return strcmp(world, mine) != 0 || (now && now == start);
 }
 
 static void kill_members(int dir)

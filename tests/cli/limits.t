@@ -9,6 +9,11 @@ $ for n in 7 8 9 10 11 12 13 14 15 16 18 20 22 24 28; do (ulimit -n $n; exec age
 trajectories=N groups=0 problems=0
 [exit 0]
 
+No control group is left that nobody could tell whose it is:
+
+$ ls -d /sys/fs/cgroup/agentbox-*-0 /sys/fs/cgroup/*/agentbox-*-0 2> /dev/null | cat
+[exit 0]
+
 $ (ulimit -f 0; agentbox run t -o small; echo $?) 2>&1 | cat; ls small/*/*.json* 2> /dev/null
 agentbox: cannot record into small: small/ID/run.json: write: File too large
 Make room or permit it there, or name another folder with --out.
