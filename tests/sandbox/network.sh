@@ -1,9 +1,9 @@
 #!/bin/sh
 # network = "full" against a small internet of our own: a network namespace that stands for the host, and another
 # behind it with a server. What must be reached is; the loopback of the host is not. Usage: network.sh AGENTBOX
-# Exit status 77 when this machine cannot: not root, no pasta, no ip, no veth.
+# Exit status 77 when this machine cannot: not root, no pasta, no ip, no tun, no veth.
 if [ "$1" != inside ]; then
-    [ "$(id -u)" = 0 ] && command -v pasta >/dev/null && command -v ip >/dev/null || exit 77
+    [ "$(id -u)" = 0 ] && command -v pasta >/dev/null && command -v ip >/dev/null && [ -c /dev/net/tun ] || exit 77
     exec unshare -n "$0" inside "$1"
 fi
 agentbox=$2
