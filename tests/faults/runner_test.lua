@@ -60,11 +60,11 @@ local function write_tasks(n, command)
     arguments = { command = command } } } }, "done" }))
 end
 
--- `agentbox run-dir` in the background: { pid, output, status (once it has ended) }.
+-- `agentbox run-dir` in the background, its temporary files in the test's folder, since some are killed: { pid, output, status (once it has ended) }.
 local function launch(words)
   local n = tostring(time.monotonic()):gsub("%.", "")
   local log = ("%s/log-%s"):format(dir, n)
-  local pipe <close> = assert(io.popen(("cd '%s' && { '%s' run-dir %s >%s 2>&1 & echo $!; wait $!; echo $? >%s.part; mv %s.part %s.status; } &")
+  local pipe <close> = assert(io.popen(("cd '%s' && { TMPDIR=$PWD '%s' run-dir %s >%s 2>&1 & echo $!; wait $!; echo $? >%s.part; mv %s.part %s.status; } &")
     :format(dir, binary, words, log, log, log, log)))
   local pid = assert(pipe:read "n")
   return {
