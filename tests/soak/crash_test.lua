@@ -25,8 +25,8 @@ function M.tearDown() assert(fs.remove(dir, true)) end
 -- Starts the run in a folder; its process id is what it prints first.
 local function start(folder, faults)
   assert(fs.mkdir(folder, true))
-  local pipe = assert(io.popen(("echo $$; AGENTBOX_FAULTS='%s' exec '%s' script '%s/crash_run.lua' '%s' %d 2>'%s/stderr'")
-    :format(faults or "", binary, here, folder, COUNT, folder), "r"))
+  local pipe = assert(io.popen(("echo $$; TMPDIR='%s' AGENTBOX_FAULTS='%s' exec '%s' script '%s/crash_run.lua' '%s' %d 2>'%s/stderr'")
+    :format(dir, faults or "", binary, here, folder, COUNT, folder), "r")) -- the dead leave temporary files
   return pipe, assert(pipe:read "n", "the run did not start")
 end
 
