@@ -198,7 +198,8 @@ function Sandbox:must_exec(command, opts)
   return outcome
 end
 
----Starts a command and goes on. `pty = true` gives it a terminal.
+---Starts a command and goes on. `pty = true` gives it a terminal of `rows` (24) and `cols` (80), owned by its user: stdout and
+---stderr are one stream then, what is written is typed ("\3" is Ctrl-C), and `resize` changes its size.
 ---@nodiscard
 ---@param command string|string[]
 ---@param opts? agentbox.ExecOpts|{ pty?: boolean, rows?: integer, cols?: integer }

@@ -46,8 +46,7 @@ struct ab_child {
               */
     int out; /* read end of its stdout */
     int err; /* read end of its stderr, or -1 with a terminal */
-    int ctl; /* SOCK_SEQPACKET: KILL and RESIZE there, STARTED and EXIT back (base/wire.h)
-              */
+    int ctl; /* SOCK_SEQPACKET: KILL there, STARTED and EXIT back (base/wire.h) */
     struct ab_tally *tally; /* owns a reference and one that is alive, or NULL */
     uint32_t leaf;          /* the number of its cgroup, or 0 */
     bool tty; /* the terminal arrives with STARTED and then stands for in and out */

@@ -306,22 +306,6 @@ int ab_wire_get_group(const uint8_t *buf, size_t len, struct ab_wire_group *m)
     return close_packet(&in);
 }
 
-long ab_wire_put_resize(uint8_t *buf, size_t cap, uint32_t rows, uint32_t cols)
-{
-    struct ab_wire_out o = begin(buf, cap, AB_WIRE_RESIZE);
-    put_u32(&o, rows);
-    put_u32(&o, cols);
-    return end(&o);
-}
-
-int ab_wire_get_resize(const uint8_t *buf, size_t len, uint32_t *rows, uint32_t *cols)
-{
-    struct in in = open_packet(buf, len, AB_WIRE_RESIZE);
-    *rows = get_u32(&in);
-    *cols = get_u32(&in);
-    return close_packet(&in);
-}
-
 bool ab_wire_is_strings(const char *data, size_t len, size_t count)
 {
     size_t pos = 0;

@@ -37,7 +37,6 @@ enum ab_wire_type {
                      strings; those that apply */
     AB_WIRE_STARTED, /* fds: terminal */
     AB_WIRE_KILL,
-    AB_WIRE_RESIZE,
     AB_WIRE_EXIT,
     AB_WIRE_GROUP, /* engine to zygote: a process group of the host, to die with us */
     AB_WIRE_TYPES
@@ -147,7 +146,6 @@ long ab_wire_put_failed(uint8_t *buf, size_t cap, const struct ab_wire_failed *m
 long ab_wire_put_exec(uint8_t *buf, size_t cap, const struct ab_wire_exec *m);
 long ab_wire_put_exit(uint8_t *buf, size_t cap, const struct ab_wire_exit *m);
 long ab_wire_put_group(uint8_t *buf, size_t cap, const struct ab_wire_group *m);
-long ab_wire_put_resize(uint8_t *buf, size_t cap, uint32_t rows, uint32_t cols);
 long ab_wire_put_bare(uint8_t *buf, size_t cap, enum ab_wire_type type);
 
 /* The type of a packet, or 0 when it has none that we know. */
@@ -167,8 +165,6 @@ int ab_wire_get_exec(const uint8_t *buf, size_t len, struct ab_wire_exec *m)
 int ab_wire_get_exit(const uint8_t *buf, size_t len, struct ab_wire_exit *m)
     AB_MUST_CHECK;
 int ab_wire_get_group(const uint8_t *buf, size_t len, struct ab_wire_group *m)
-    AB_MUST_CHECK;
-int ab_wire_get_resize(const uint8_t *buf, size_t len, uint32_t *rows, uint32_t *cols)
     AB_MUST_CHECK;
 
 /* True when data is exactly count NUL-terminated strings. */

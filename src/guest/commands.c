@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,8 +30,9 @@ enum exec_flag {
 struct channel {
     uint32_t number; /* 0: free */
     struct ab_child io;
-    bool interactive; /* stdout waits for CREDIT */
-    uint64_t room[2]; /* what the engine takes of stdout and stderr */
+    bool interactive;    /* stdout waits for CREDIT */
+    struct winsize size; /* of its terminal, once asked for */
+    uint64_t room[2];    /* what the engine takes of stdout and stderr */
     uint64_t dropped[2];
     struct ab_buf input;
     size_t written;
@@ -141,6 +143,12 @@ static void drain(struct guest *g, struct channel *ch)
     }
 }
 
+static void set_size(struct channel *ch)
+{
+    if (ch->io.out >= 0 && ch->size.ws_row)
+        ioctl(ch->io.out, TIOCSWINSZ, &ch->size);
+}
+
 static void take_terminal(struct channel *ch, int *fds, int nfds)
 {
     if (!ch->io.tty || ch->io.out >= 0 || nfds != 1) {
@@ -149,6 +157,7 @@ static void take_terminal(struct channel *ch, int *fds, int nfds)
     }
     ch->io.out = fds[0];
     ch->io.in = fcntl(fds[0], F_DUPFD_CLOEXEC, 10);
+    set_size(ch);
 }
 
 static void hear_command(struct guest *g, struct channel *ch)
@@ -295,28 +304,28 @@ void ab_commands_end_stdin(uint32_t channel)
 
 /* ---- control ---- */
 
-static void send_control(struct channel *ch, const uint8_t *buf, long n)
-{
-    if (ch && !ch->job && n > 0 && ch->io.ctl >= 0)
-        ab_wire_send(ch->io.ctl, buf, (size_t)n, NULL, 0, MSG_DONTWAIT);
-}
-
 /* A copy ends when its pipe does. */
 void ab_commands_kill(uint32_t channel)
 {
     uint8_t buf[16];
     struct channel *ch = find(channel);
-    send_control(ch, buf, ab_wire_put_bare(buf, sizeof buf, AB_WIRE_KILL));
-    if (!ch || !ch->job)
-        return;
-    close_fd(&ch->io.in);
-    close_fd(&ch->io.out);
+    if (ch && ch->job) {
+        close_fd(&ch->io.in);
+        close_fd(&ch->io.out);
+    } else if (ch && ch->io.ctl >= 0) {
+        long n = ab_wire_put_bare(buf, sizeof buf, AB_WIRE_KILL);
+        ab_wire_send(ch->io.ctl, buf, (size_t)n, NULL, 0, MSG_DONTWAIT);
+    }
 }
 
 void ab_commands_resize(uint32_t channel, uint32_t rows, uint32_t cols)
 {
-    uint8_t buf[32];
-    send_control(find(channel), buf, ab_wire_put_resize(buf, sizeof buf, rows, cols));
+    struct channel *ch = find(channel);
+    if (!ch || !ch->io.tty)
+        return;
+    ch->size =
+        (struct winsize){.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
+    set_size(ch);
 }
 
 void ab_commands_credit(uint32_t channel, uint64_t bytes)

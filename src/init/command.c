@@ -227,6 +227,9 @@ static int open_terminal(const struct pid1 *p, struct start *s, int ctl)
     int inner = -1;
     if (ioctl(outer, TIOCSPTLCK, &unlock) == 0 && ioctl(outer, TIOCSWINSZ, &size) == 0)
         inner = ioctl(outer, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    /* As after a login, its user may open it by its name. */
+    if (inner >= 0 && s->m->uid && fchown(inner, s->m->uid, s->m->gid) < 0)
+        sys_close(&inner);
     uint8_t buf[16];
     long n = ab_wire_put_bare(buf, sizeof buf, AB_WIRE_STARTED);
     if (inner < 0 || ab_wire_send(ctl, buf, (size_t)n, &outer, 1, MSG_DONTWAIT) < 0) {

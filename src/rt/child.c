@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ struct ab_proc {
     struct ab_buf input;
     size_t written;
     bool hold_stdin, interactive, tty;
+    struct winsize size;    /* asked for; rows 0: it keeps the one it was made with */
     int null;               /* owns: where a flood goes, or -1 */
     struct ab_tally *tally; /* owns a reference, until it is over; or NULL */
     uint32_t leaf;
@@ -497,10 +499,20 @@ void ab_proc_kill(struct ab_proc *p)
     set_deadline(p, DEATH_MS);
 }
 
+static void set_size(struct ab_proc *p)
+{
+    if (p->out.fd >= 0 && p->size.ws_row)
+        ioctl(p->out.fd, TIOCSWINSZ, &p->size);
+}
+
+/* The kernel tells the program with SIGWINCH. */
 void ab_proc_resize(struct ab_proc *p, unsigned rows, unsigned cols)
 {
-    uint8_t buf[32];
-    send_control(p, buf, ab_wire_put_resize(buf, sizeof buf, rows, cols));
+    if (!p->tty)
+        return;
+    p->size =
+        (struct winsize){.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
+    set_size(p);
 }
 
 static void take_exit(struct ab_proc *p, const uint8_t *buf, size_t len)
@@ -530,6 +542,7 @@ static void take_terminal(struct ab_proc *p, int *fds, int nfds)
     }
     port_hold(p, &p->in, fcntl(fds[0], F_DUPFD_CLOEXEC, 3));
     port_hold(p, &p->out, fds[0]);
+    set_size(p);
     port_poll(&p->out, UV_READABLE, on_readable);
     feed(p);
 }

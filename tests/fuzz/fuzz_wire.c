@@ -46,15 +46,13 @@ static void decode_small(const uint8_t *p, size_t n)
     struct ab_wire_born born;
     struct ab_wire_exit over;
     struct ab_wire_group group;
-    uint32_t rows, cols;
     if (ab_wire_get_failed(p, n, &failed) == 0)
         look(failed.step);
     if (ab_wire_get_setup(p, n, &setup) == 0)
         look(setup.ident);
     sink += (size_t)ab_wire_get_born(p, n, &born) +
             (size_t)ab_wire_get_exit(p, n, &over) +
-            (size_t)ab_wire_get_group(p, n, &group) +
-            (size_t)ab_wire_get_resize(p, n, &rows, &cols);
+            (size_t)ab_wire_get_group(p, n, &group);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -5,13 +5,15 @@ local schema = require "agentbox.schema"
 
 local M = {}
 
+local SIZE_MAX = 65535 -- rows and columns of a terminal
+
 local common = {
   timeout_s = { "number", min = 0 }, stdin = { "string" }, env = { "map" }, cwd = { "string" },
   user = { "string|integer" }, max_output_bytes = { "integer", min = 1 },
 }
 
 local shapes = { exec = { on_output = { "function" } }, spawn = {
-  pty = { "boolean" }, rows = { "integer", min = 1 }, cols = { "integer", min = 1 },
+  pty = { "boolean" }, rows = { "integer", min = 1, max = SIZE_MAX }, cols = { "integer", min = 1, max = SIZE_MAX },
 } }
 for _, shape in pairs(shapes) do
   for key, kind in pairs(common) do shape[key] = kind end
@@ -119,7 +121,7 @@ function Process:write(bytes)
   return ok, own(problem)
 end
 
----Ends its stdin.
+---Ends its stdin. A terminal has no such end: write "\4", which is Ctrl-D, at the beginning of a line.
 function Process:close_stdin()
   self._raw:close_stdin()
 end
@@ -227,10 +229,13 @@ function Process:running()
   return self._raw:running()
 end
 
----Tells a terminal its size.
+---Gives its terminal another size; the program gets SIGWINCH. Nothing happens to one without a terminal.
 ---@param rows integer
 ---@param cols integer
 function Process:resize(rows, cols)
+  for _, n in ipairs { rows, cols } do
+    if math.type(n) ~= "integer" or n < 1 or n > SIZE_MAX then error("process:resize: rows and cols from 1 to 65535", 2) end
+  end
   self._raw:resize(rows, cols)
 end
 
