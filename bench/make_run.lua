@@ -1,7 +1,9 @@
 --- Makes a run folder of any size, as a night of training leaves it: token ids and log-probs of every call, the bodies
 --- of requests and responses, groups of eight, every rule kept.
 ---
----     agentbox script bench/make_run.lua DIR RUN MEGABYTES [TURNS [SEED]]
+---     agentbox script bench/make_run.lua DIR RUN MEGABYTES [TURNS [SEED [chat]]]
+---
+--- With `chat` the server gave no token ids and no log-probs: lines of messages, as a run against a hosted model leaves.
 local json = require "agentbox.json"
 local rand = require "agentbox.rand"
 local record = require "agentbox.record"
@@ -9,6 +11,7 @@ local store = require "agentbox.store"
 
 local dir, run_id, megabytes = arg[1], arg[2], tonumber(arg[3])
 local turns, random = tonumber(arg[4] or 20), rand.new(tonumber(arg[5] or 1))
+local chat = arg[6] == "chat"
 local TOOLS = json.array { json.decode [[{"type":"function","function":{"name":"sh","description":"Runs a command.",
   "parameters":{"type":"object","properties":{"cmd":{"type":"string"}},"required":["cmd"]}}}]] }
 local OUT_TOKENS, GROUP = 120, 8
@@ -63,15 +66,16 @@ function Episode:turn(n, last)
   local id = ("chatcmpl-%s-%d"):format(self.id, n)
   local request = ('{"model":"policy@7","messages":[%s],"tools":%s,"temperature":1.0}')
     :format(table.concat(self.sent, ","), json.encode(TOOLS))
-  local response = ('{"id":"%s","choices":[{"index":0,"message":%s,"finish_reason":"stop","logprobs":{"content":[%s]}}]}')
-    :format(id, json.encode(message), given.content)
+  local response = ('{"id":"%s","choices":[{"index":0,"message":%s,"finish_reason":"stop","logprobs":%s}]}')
+    :format(id, json.encode(message), chat and "null" or '{"content":[' .. given.content .. "]}")
   self.at = self.at + 2.5
   local call = self.rec:call {
     leaf = self.leaf, request = { session = self.id, sampling = { temperature = 1.0, max_tokens = 512 } },
     response = {
       message = message, finish = { raw = last and "stop" or "tool_calls", norm = last and "stop" or "tool_calls" },
       usage = { prompt = self.count, completion = OUT_TOKENS, total = self.count + OUT_TOKENS, cached = 0 },
-      tokens = { src = "engine", prompt = raw(self.ids), out = raw(given.ids), lp = raw(given.lps) }, raw_request = request,
+      tokens = not chat and { src = "engine", prompt = raw(self.ids), out = raw(given.ids), lp = raw(given.lps) } or nil,
+      raw_request = request,
       raw_response = response, response_id = id, served_model = "policy@7", tries = 1,
       times = { queued = self.at, first = self.at + 0.4, done = self.at + 2 },
     },
