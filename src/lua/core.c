@@ -16,6 +16,7 @@
     X(hash)              \
     X(list)              \
     X(log)               \
+    X(minhash)           \
     X(os)                \
     X(plane)             \
     X(rand)              \
