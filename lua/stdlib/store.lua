@@ -10,8 +10,8 @@
 ---     DIR/<run>/lock                       held while a writer lives
 ---     DIR/<task>_<run8>.json               the same rollout in AgentBox's JSON
 ---
---- Order of one append: blobs, AgentBox JSON, planes, sync, line, sync. A line that is there is whole and has its
---- blobs.
+--- Order of one append: blobs, AgentBox JSON, planes, sync, line, sync. A line that is there is whole and has its blobs.
+--- What failed to sync is never synced again as if it were fine: it is taken back and written anew, or the append fails.
 local async = require "agentbox.async"
 local blobs = require "agentbox.store.blobs"
 local documents = require "agentbox.store.documents"
@@ -86,13 +86,23 @@ local function describe_run(self, meta)
   return doc
 end
 
+-- Before lines are written, what they refer to is on the disk.
+local function settle(self, batch)
+  self._events:sync()
+  local ok, problem = self._planes:sync()
+  for _, entry in ipairs(batch) do
+    if ok then ok, problem = self._planes:stands(entry.packed) end
+  end
+  return ok, problem
+end
+
 local function open_segments(self)
   local last, problem = last_segment(self.run_dir)
   if not last then return nil, problem end
   return log.open {
     segment = last, limit = function() return M.SEGMENT_BYTES end,
     path = function(n) return rows.segment_path(self.run_dir, n) end,
-    before = function() return self._planes:sync() end,
+    before = function(batch) return settle(self, batch) end,
     ended = function(batch, failed)
       if not failed then self._rows:add(batch) end
     end,
@@ -164,6 +174,7 @@ function M.open(dir, opts)
   local self = setmetatable({
     dir = dir, run_id = opts.run_id, run_dir = dir .. "/" .. name.safe(opts.run_id),
     _json = opts.agentbox_json ~= false, _full_wait_s = opts.full_wait_s or 0, _numbers = {},
+    _folders = {},
   }, Store)
   local ok, problem = open_parts(self, opts)
   if ok then return self end
@@ -177,17 +188,30 @@ end
 ---@field offset integer    # of the line in its segment
 ---@field json string?      # AgentBox's file
 
+local function append_line(self, line)
+  local text, age = self._planes:pack(secret.redact(json.encode(line)))
+  if not text then return nil, age end
+  return self._segments:append { row = summary.of(line), packed = age, line = frame.close(text) }
+end
+
 local function append_once(self, t)
-  local ok, problem = blobs.write(self.run_dir, t._from.blobs or {})
-  local entry, path
-  if ok then ok, problem = self._events:sync() end
-  if ok and self._json then path, problem = documents.write(self.dir, t, self._numbers) end
-  local text
-  if path or ok and not self._json then text, problem = self._planes:pack(secret.redact(json.encode(t.line))) end
-  if text then entry, problem = self._segments:append { row = summary.of(t.line), line = frame.close(text) } end
+  local ok, problem = blobs.write(self.run_dir, t._from.blobs or {}, self._folders)
+  local path, entry
+  if ok and self._json then
+    path, problem = documents.write(self.dir, t, self._numbers)
+    ok = path
+  end
+  if ok then entry, problem = append_line(self, t.line) end
   if entry then return { run_dir = self.run_dir, segment = entry.segment, offset = entry.offset, json = path } end
   if path then fs.remove(path) end
   return nil, problem
+end
+
+local function say_full(self)
+  if self.full_since then return end
+  self.full_since = time.now()
+  message.warn("%s: the disk is full; the run is paused until there is room (at most %.0f s)", self.run_dir,
+    self._full_wait_s)
 end
 
 -- What is written on a full disk waits here, and the runner with it: `write` is tried again until there is room.
@@ -199,14 +223,14 @@ local function with_room(self, write)
       message.warn("%s: there is room again after %.0f s; the run goes on", self.run_dir, time.now() - self.full_since)
       self.full_since = nil
     end
-    if done or problem.code ~= "full" or time.monotonic() + pause > deadline then return done, problem end
-    if not self.full_since then
-      self.full_since = time.now()
-      message.warn("%s: the disk is full; the run is paused until there is room (at most %.0f s)", self.run_dir,
-        self._full_wait_s)
+    if done then return done end
+    if problem.code == "full" and time.monotonic() + pause <= deadline then
+      say_full(self)
+      async.sleep(pause)
+      pause = math.min(pause * 2, MAX_PAUSE_S)
+    elseif not problem.again then
+      return nil, problem
     end
-    async.sleep(pause)
-    pause = math.min(pause * 2, MAX_PAUSE_S)
   end
 end
 
@@ -248,12 +272,13 @@ local SLOT_FIELDS = {
 ---@field offset integer
 
 --- What is on the disk, by slot: `GROUP/MEMBER` for the members of groups, the id of any other rollout. A resumed run
---- does what is wanted less what is here. Of several attempts the last one counts.
+--- does what is wanted less what is here. Of several attempts the last one counts. Every line is read: one that was
+--- damaged since it was written is not here.
 ---@async
 ---@return table<string, agentbox.FinishedSlot>
 function Store:finished()
   local found = {}
-  for row in self._rows:each() do
+  for row in self._rows:each(true) do
     local slot, before = {}, found[row.slot]
     for _, key in ipairs(SLOT_FIELDS) do slot[key] = row[key] end
     slot.attempts = 1 + (before and before.attempts or 0)
@@ -307,7 +332,7 @@ function Store:cursor()
   return self._groups:cursor(), self._groups:count()
 end
 
---- Adds a line to events.jsonl: it survives the engine at once, and the machine with the next rollout.
+--- Adds a line to events.jsonl: it survives the engine at once, and the machine about a second later.
 ---@nodiscard
 ---@param kind string
 ---@param fields? table

@@ -120,6 +120,7 @@ function M.test_a_torn_group_is_cut()
   lu.assertEquals(s:group { id = "g2", members = {} }, 2)
 end
 
+-- With its index or without: whoever reads the index only would take the damaged one for done.
 function M.test_a_damaged_line_counts_as_not_done()
   do
     local s <close> = assert(open())
@@ -127,11 +128,13 @@ function M.test_a_damaged_line_counts_as_not_done()
     assert(s:append(member "b"))
   end
   assert(fs.write(segment(0), (assert(fs.read(segment(0))):gsub("Fixed", "Mixed", 1))))
-  assert(fs.remove(dir .. "/run-1/run.db"))
-  local s <close> = assert(open())
-  local found = s:finished()
-  lu.assertNil(found.a)
-  lu.assertNotNil(found.b)
+  for _ = 1, 2 do
+    local s <close> = assert(open())
+    local found = s:finished()
+    lu.assertNil(found.a)
+    lu.assertNotNil(found.b)
+    assert(fs.remove(dir .. "/run-1/run.db"))
+  end
 end
 
 local function write(ids)

@@ -131,6 +131,28 @@ function M.test_killed_at_every_write_point()
   end
 end
 
+local ENOSPC = 28
+
+-- The run waits for room at whatever it writes, and ends as if there had always been some. One that could not even begin
+-- says so, and is begun again.
+function M.test_a_full_disk_at_every_write_point()
+  undisturbed()
+  local random = rand.new(13)
+  for _, point in ipairs { "fs.create", "fs.write", "fs.fsync", "fs.syncdir", "fs.rename", "file.fdatasync" } do
+    for _, nth in ipairs(turns(random)) do
+      local what = ("%s:%d:%d"):format(point, nth, ENOSPC)
+      local folder = dir .. "/" .. what
+      if finish((start(folder, what))) then
+        check_end(folder, 0, what)
+      else
+        lu.assertStrContains(assert(fs.read(folder .. "/stderr")), "No space left")
+        go_on(folder, 0, what)
+      end
+      assert(fs.remove(folder, true))
+    end
+  end
+end
+
 function M.test_killed_at_random_moments()
   undisturbed()
   local random = rand.new(12)

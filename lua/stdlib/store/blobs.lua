@@ -18,30 +18,41 @@ function M.path(run_dir, id)
   return folder .. "/" .. hex
 end
 
--- Makes a folder of blobs, on the disk up to the run's own.
-local function make_folder(run_dir, folder)
-  if fs.exists(folder) then return true end
+-- Makes a folder of blobs, on the disk up to the run's own. One that is there may be so only in memory: the first time it
+-- is met, it is synced all the same.
+local function make_folder(run_dir, folder, known)
+  if known[folder] then return true end
   local ok, problem = fs.mkdir(folder, true)
   if ok then ok, problem = fs.sync_dir(run_dir .. "/blobs") end
   if ok then ok, problem = fs.sync_dir(run_dir) end
+  known[folder] = ok
   return ok, problem
+end
+
+local function write_one(folder, hex, bytes)
+  local path = folder .. "/" .. hex
+  local ok, problem
+  if not fs.exists(path) then
+    ok, problem = fs.write(path, bytes, { sync = true, exclusive = true })
+    if ok or problem.code ~= "exists" then return ok, problem end
+  end
+  return fs.sync_dir(folder) -- another fiber may be about to
 end
 
 --- Writes the blobs that are not there yet; each is on the disk, whole, when this returns.
 ---@async
 ---@nodiscard
 ---@param run_dir string
----@param blobs table<string, string>   # id → bytes
+---@param blobs table<string, string>     # id → bytes
+---@param known table<string, boolean>    # folders that are on the disk; kept for the next call
 ---@return boolean? ok
 ---@return agentbox.Err? err
-function M.write(run_dir, blobs)
+function M.write(run_dir, blobs, known)
   for id, bytes in pairs(blobs) do
     local folder, hex = folder_of(run_dir, id)
-    if not fs.exists(folder .. "/" .. hex) then
-      local ok, problem = make_folder(run_dir, folder)
-      if ok then ok, problem = fs.write(folder .. "/" .. hex, bytes, { sync = true }) end
-      if not ok then return nil, problem end
-    end
+    local ok, problem = make_folder(run_dir, folder, known)
+    if ok then ok, problem = write_one(folder, hex, bytes) end
+    if not ok then return nil, problem end
   end
   return true
 end

@@ -1,16 +1,19 @@
 --- What happened to a run besides its rollouts: `events.jsonl`, one object a line with `t` and `kind`.
 ---
---- A line is handed to the operating system at once, so that it survives the engine; it is synced together with the
---- next rollout, and at the end.
+--- A line is handed to the operating system at once, so that it survives the engine; it is synced with a rollout, at most
+--- once a second, and at the end. Nothing is known from events alone, so a sync that fails is told and no more.
 local err = require "agentbox.err"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
+local message = require "agentbox.log"
 local plain = require "agentbox.record.plain"
 local recover = require "agentbox.store.recover"
 local secret = require "agentbox.secret"
 local time = require "agentbox.sys.time"
 
 local M = {}
+
+local EVERY_S = 1
 
 ---@class agentbox.StoreEvents
 local Events = {}
@@ -23,7 +26,7 @@ Events.__index = Events
 ---@return agentbox.StoreEvents?
 ---@return agentbox.Err? err
 function M.open(run_dir)
-  local self = setmetatable({ _path = run_dir .. "/events.jsonl" }, Events)
+  local self = setmetatable({ _path = run_dir .. "/events.jsonl", _synced_s = -math.huge }, Events)
   local ok, problem = recover.cut_torn(self._path)
   if not ok then return nil, problem end
   return self
@@ -52,23 +55,26 @@ function Events:add(kind, fields)
   return self._file:write(secret.redact(json.encode(doc)) .. "\n")
 end
 
---- Puts what was added on the disk.
+--- Puts what was added on the disk, unless that was done a moment ago.
 ---@async
----@nodiscard
----@return boolean? ok
----@return agentbox.Err? err
-function Events:sync()
-  if not self._file or not self._unsynced then return true end
+---@param now? boolean   # also then
+function Events:sync(now)
+  local clock = time.monotonic()
+  if not self._file or not self._unsynced or not now and clock < self._synced_s + EVERY_S then return end
   local new = self._new
-  self._unsynced, self._new = false, false
+  self._unsynced, self._new, self._synced_s = false, false, clock
   local ok, problem = self._file:sync()
   if ok and new then ok, problem = fs.sync_dir(self._path:match "^(.*)/") end
-  return ok, problem
+  if not ok then message.warn("%s: what was added last may be lost: %s", self._path, problem.msg) end
 end
 
 --- May be called twice.
+---@async
 function Events:close()
-  if self._file then self._file:close() end
+  if self._file then
+    self:sync(true)
+    self._file:close()
+  end
   self._file, self._closed = nil, true
 end
 

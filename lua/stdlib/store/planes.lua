@@ -35,7 +35,7 @@ Planes.__index = Planes
 ---@param run_dir string
 ---@return agentbox.Planes
 function M.open(run_dir)
-  return setmetatable({ _dir = run_dir, _n = 0, _dirty = {} }, Planes)
+  return setmetatable({ _dir = run_dir, _n = 0, _dirty = {}, _syncing = {}, _age = 0 }, Planes)
 end
 
 local function open_last(self)
@@ -47,6 +47,11 @@ local function open_last(self)
   return self._file ~= nil, problem
 end
 
+-- Closes a file that is not needed any more.
+local function let_go(self, file)
+  if file ~= self._file and not self._dirty[file] and not self._syncing[file] then file:close() end
+end
+
 -- The file to write to, with the offset of its end.
 local function room(self)
   if not self._file then
@@ -55,8 +60,9 @@ local function room(self)
   end
   local size = self._file:size()
   if size < M.FILE_BYTES then return self._file, size end
-  if not self._dirty[self._file] then self._file:close() end
+  local full = self._file
   self._n, self._file = self._n + 1, nil
+  let_go(self, full)
   return room(self)
 end
 
@@ -130,13 +136,14 @@ local function pack_tokens(self, given)
   return packed
 end
 
---- The JSON text of a record with its long lists packed.
+--- The JSON text of a record with its long lists packed, and what `sync` wants to know of it.
 ---@nodiscard
 ---@param text string
 ---@return string? text
----@return agentbox.Err? err
+---@return integer|agentbox.Err? age   # nil: nothing was packed
 function Planes:pack(text)
   if not has_long(text) then return text end
+  local age = self._age
   local line, packed = json.decode(text, UNREAD), false
   for _, call in ipairs(line and line.calls or {}) do
     if json.is_object(call.tokens) then
@@ -145,31 +152,57 @@ function Planes:pack(text)
       packed = packed or done
     end
   end
-  return packed and json.encode(line) or text
+  if not packed then return text end
+  return json.encode(line), age
 end
 
+-- The kernel tells of a failed sync once; a later one that goes well says nothing of what was written before it. So
+-- those bytes count as lost, with all that was packed and has no line yet, and another file is begun.
+local function lose(self)
+  for file in pairs(self._dirty) do file:close() end
+  if self._file then
+    self._file:close()
+    self._n = self._n + 1
+  end
+  self._file, self._dirty, self._new, self._age = nil, {}, nil, self._age + 1
+end
+
+-- However a sync ends: well, or by an error, or because who waited for it was cancelled.
+local ending = { __close = function(sync)
+  local self, files = sync.planes, sync.planes._syncing
+  self._syncing = {}
+  if not sync.ok then lose(self) end
+  for file in pairs(files) do let_go(self, file) end
+end }
+
 --- Puts what was packed on the disk; lines that refer to it may follow.
+---
+--- Returns nil, err if that failed. Then it is lost, as `stands` tells.
 ---@async
 ---@nodiscard
 ---@return boolean? ok
 ---@return agentbox.Err? err
 function Planes:sync()
-  local dirty, new = self._dirty, self._new
-  self._dirty, self._new = {}, nil -- whoever packs while this waits makes a file dirty again
+  local sync <close> = setmetatable({ planes = self }, ending)
+  local new = self._new
+  self._syncing, self._dirty, self._new = self._dirty, {}, nil -- whoever packs while this waits makes a file dirty again
   local ok, problem = true, nil
-  for file in pairs(dirty) do
+  for file in pairs(self._syncing) do
     if ok then ok, problem = file:sync() end
   end
   if ok and new then ok, problem = fs.sync_dir(self._dir) end
-  if not ok then
-    for file in pairs(dirty) do self._dirty[file] = true end
-    self._new = self._new or new
-    return nil, problem
-  end
-  for file in pairs(dirty) do
-    if file ~= self._file and not self._dirty[file] then file:close() end
-  end
-  return true
+  sync.ok = ok
+  return ok, problem
+end
+
+--- Whether what was packed at an age is still there: nil, err with `again` set when it has to be packed again.
+---@nodiscard
+---@param age integer?
+---@return boolean? ok
+---@return agentbox.Err? err
+function Planes:stands(age)
+  if not age or age == self._age then return true end
+  return nil, err.new("io", "token planes were lost when they were synced", { again = true })
 end
 
 --- May be called twice.

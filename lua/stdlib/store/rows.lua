@@ -7,6 +7,7 @@ local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
 local lines = require "agentbox.store.lines"
 local message = require "agentbox.log"
+local regular = require "agentbox.store.regular"
 local summary = require "agentbox.store.summary"
 
 local M = {}
@@ -34,6 +35,10 @@ function M.open(run_dir, write)
   return setmetatable({ _dir = run_dir, _write = write, _queue = {}, _total = 0, _turn = async.semaphore(1) }, Rows)
 end
 
+local function say_damaged(path, offset)
+  message.warn("%s: the line at byte %d is damaged and counts as not done; see agentbox traj check", path, offset)
+end
+
 -- Gives the rows of a segment from an offset on. A damaged line has none: its rollout counts as not done.
 local function scan(self, segment, from)
   local path = M.segment_path(self._dir, segment)
@@ -46,7 +51,7 @@ local function scan(self, segment, from)
         row.segment, row.offset, row.bytes = segment, offset, #text + 1
         return row
       end
-      message.warn("%s: the line at byte %d is damaged and counts as not done; see agentbox traj check", path, offset)
+      say_damaged(path, offset)
     end
   end
 end
@@ -153,10 +158,25 @@ local function indexed(self, segment, size)
   return next_row, function() return at end
 end
 
+-- The rows whose lines are still what was indexed.
+local function whole_rows(self, segment, next_row)
+  local path = M.segment_path(self._dir, segment)
+  local file = assert(regular(path))
+  return function()
+    for row in next_row do
+      file:seek("set", row.offset)
+      if frame.check(file:read(row.bytes) or "") then return row end
+      say_damaged(path, row.offset)
+    end
+    file:close()
+  end
+end
+
 --- Iterates over all rows in the order written.
 ---@async
+---@param verify? boolean   # only those whose line is whole: reads every line, as something may have damaged one since
 ---@return fun(): agentbox.Summary?
-function Rows:each()
+function Rows:each(verify)
   if self._write then flush(self) end
   local segment, from_index, from_file, reach = -1, nil, nil, nil
   return function()
@@ -170,6 +190,7 @@ function Rows:each()
         local size = size_of(self, segment)
         if not size then return nil end
         from_index, reach = indexed(self, segment, size)
+        if verify then from_index = whole_rows(self, segment, from_index) end
         from_file = nil
       end
     end
