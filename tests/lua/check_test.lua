@@ -121,6 +121,22 @@ function M.test_artifacts_and_blobs()
   lu.assertEquals(rules(assert(check(dir))), "7 d")
 end
 
+-- A request that is not the path byte for byte is kept as it was sent; its messages are compared one by one.
+function M.test_messages_that_were_sent()
+  local function sent(second)
+    assert(fs.remove(dir .. "/r", true))
+    local ro = made.new { id = "a" }
+    ro.sent[2] = second
+    ro:reply(made.object("role", "assistant", "content", "ok"))
+    write(ro:finish())
+    lu.assertStrContains(assert(fs.read(segment())), '"request":{"body":')
+    return rules(assert(check(dir)))
+  end
+  lu.assertEquals(sent(made.object("content", "Make run.sh exit 0.", "role", "user", "name", json.null)), "")
+  lu.assertEquals(sent(made.object("role", "user", "content", "Make run.sh exit 1.")), "7")
+  lu.assertEquals(sent(nil), "7")
+end
+
 function M.test_lines_behind_a_damaged_one_are_read()
   write(sample { id = "a" }, sample { id = "b" })
   assert(fs.write(segment(), (assert(fs.read(segment())):gsub("Fixed", "Mixed", 1))))

@@ -6,6 +6,7 @@
 local body = require "agentbox.record.body"
 local hash = require "agentbox.sys.hash"
 local json = require "agentbox.json"
+local wire = require "agentbox.models.wire"
 
 local M = {}
 
@@ -56,6 +57,34 @@ local function rebuilt_hash(line, call, state)
   return "sha256:" .. state.hasher:hex("]" .. tail)
 end
 
+-- A message as a server gets it, in one form.
+local function canonical(message)
+  local known, clean = pcall(wire.outgoing, message)
+  return json.encode(known and clean or message, { sorted = true })
+end
+
+-- Whether a request that was kept as it was sent holds the messages of the path to its leaf.
+local function holds_path(line, call, sent)
+  local messages = json.is_object(sent) and sent.messages
+  local leaf = value_of(call.leaf)
+  if not json.is_array(messages) or not leaf then return true end -- of another dialect, or without a path
+  local path = nodes_between(line.nodes, nil, leaf)
+  if #path ~= #messages then return false end
+  for i, message in ipairs(messages) do
+    local ours = assert(json.decode(text_of(path[#path + 1 - i].m)))
+    if canonical(message) ~= canonical(ours) then return false end
+  end
+  return true
+end
+
+local function check_verbatim(line, call, bytes, where, add)
+  local sent = json.decode(bytes)
+  if sent == nil then return add("e", where, "it is no valid JSON") end
+  if call.trainable and not holds_path(line, call, sent) then
+    add(7, where, "what was sent is not the messages of its path")
+  end
+end
+
 local function check_request(t, call, state, add)
   local where = ("calls[%d].request"):format(call.i)
   if call.request.params then
@@ -66,7 +95,7 @@ local function check_request(t, call, state, add)
   end
   local bytes, problem = t:body(call, "request")
   if not bytes then return add(7, where, problem.msg) end
-  if not json.raw(bytes) then add("e", where, "it is no valid JSON") end
+  check_verbatim(t.line, call, bytes, where, add)
 end
 
 --- Checks every body and artifact of a trajectory.
