@@ -7,7 +7,7 @@ local MODULES = { "sandbox", "task", "rollout", "runner", "model", "probe", "con
   "store", "export", "async", "http", "json", "yaml", "re", "fs", "path", "hash", "time", "rand", "log", "secret", "err", "test" }
 
 -- Files that hold methods of a module's classes; what else is in them is private.
-local PARTS = { sandbox = { "backends/_files", "backends/_process" }, runner = { "runner/delivery", "runner/watch" } }
+local PARTS = { sandbox = { "backends/_files", "backends/_layers", "backends/_process" }, runner = { "runner/delivery", "runner/watch" } }
 
 local function read(path)
   local file = io.open(path)

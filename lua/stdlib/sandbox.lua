@@ -10,6 +10,7 @@
 local err = require "agentbox.err"
 local files = require "agentbox.backends._files"
 local fs = require "agentbox.sys.fs"
+local layers = require "agentbox.backends._layers"
 local process = require "agentbox.backends._process"
 local queue = require "agentbox.async.queue"
 local specs = require "agentbox.backends._spec"
@@ -33,7 +34,7 @@ M.DEFAULT_LIMITS = { memory_mb = 512, cpu_count = 1, pids_limit = 256, disk_mb =
 ---@field name? string
 ---@field runtime? string          # of Docker and podman: "runc", "runsc", "kata"
 ---@field read_only? boolean       # of Docker and podman: only the workspace and /tmp can be written
----@field layers? agentbox.Layer[] # what freeze() gave
+---@field layers? agentbox.Layer[] # what freeze() or snapshot() gave
 ---@field boot_timeout_s? number   # it fails (code sandbox) when it is not ready then; 60. Waiting for a turn does not count
 
 ---@class agentbox.Outcome
@@ -59,8 +60,7 @@ local Sandbox = {}
 Sandbox.__index = Sandbox
 Sandbox.__name = "agentbox.Sandbox"
 
----A sandbox of a backend that can freeze; elsewhere the method is absent, so that a caller can ask for it.
----@class agentbox.native.Sandbox: agentbox.Sandbox
+--- A sandbox of a backend that can freeze; elsewhere the methods are absent, so that a caller can ask for them.
 local Freezable = setmetatable({}, { __index = Sandbox })
 Freezable.__index = Freezable
 Freezable.__name = Sandbox.__name
@@ -150,6 +150,7 @@ function M.create(spec)
   local self = setmetatable({
     id = raw:id(), kind = backend.name, workspace = workspace, image = spec.image or "host", image_id = image.id,
     _raw = raw, _after_close = after_close, _image = image, _network = spec.network,
+    _spec = backend.can_freeze and spec or nil,
   }, backend.can_freeze and Freezable or Sandbox)
   local user = spec.user or image.user
   if user then
@@ -214,6 +215,16 @@ function Sandbox:spawn(command, opts)
   return process.new(raw)
 end
 
+---Starts a shell that stays: what one command sets is there for the next. `agentbox.shell`.
+---@async
+---@nodiscard
+---@param opts? { cwd?: string, user?: string|integer, env?: table<string, string|false> }
+---@return agentbox.Shell? shell
+---@return agentbox.Err? err
+function Sandbox:shell(opts)
+  return require "agentbox.shell".open(self, opts)
+end
+
 ---What it uses now; figures that no controller keeps are absent.
 ---@return { disk_bytes?: integer, inodes?: integer, memory_bytes?: integer, memory_peak_bytes?: integer, cpu_s?: number, pids?: integer, oom_kills?: integer }? usage
 ---@return agentbox.Err? err
@@ -228,27 +239,6 @@ end
 ---@return agentbox.Err? err
 function Sandbox:kill_all()
   return self._raw:kill_all()
-end
-
----Ends it and gives its files as a layer, which `create { layers = { layer } }` of the same image starts from, in
----constant time, any number of times. Close the layer when it is not needed any more.
----@async
----@nodiscard
----@return agentbox.Layer? layer
----@return agentbox.Err? err
-function Freezable:freeze()
-  return self._raw:freeze()
-end
-
----Ends it and makes its files an image of that name, on the one that it stood on; docs/images.md.
----@async
----@nodiscard
----@param name string
----@param opts? { message?: string }   # for the image's history
----@return agentbox.Image? image
----@return agentbox.Err? err            # `unsupported` when it stands on no image
-function Freezable:commit(name, opts)
-  return require "agentbox.image.commit".commit(self, name, opts or {})
 end
 
 ---Kills everything inside and waits until nothing of it is left. May be called twice.
@@ -266,6 +256,7 @@ Sandbox.__close = Sandbox.close
 Freezable.__close = Sandbox.close
 
 files.install(Sandbox)
+layers.install(Freezable)
 
 ---Copies the tree below a path from one sandbox to another, on a thread. Links stay links; owners and modes are kept;
 ---FIFOs, sockets and devices are left out and counted.

@@ -17,6 +17,7 @@
 struct ab_tally {
     int refs;
     unsigned alive;
+    unsigned writers; /* trees that are being copied into it */
     struct ab_leaf {
         uint32_t number; /* 0: a free entry */
         bool over;       /* its command is; daemons may be in it yet */
@@ -30,6 +31,12 @@ static inline void ab_tally_end_leaf(struct ab_tally *t, uint32_t number)
             t->leaf[i].over = true;
 }
 
+static inline void ab_tally_unref(struct ab_tally *t)
+{
+    if (t && --t->refs == 0)
+        free(t);
+}
+
 /* A command is over: gives its share of the tally, which may be NULL, back. */
 static inline void ab_tally_leave(struct ab_tally *t, uint32_t leaf)
 {
@@ -37,8 +44,7 @@ static inline void ab_tally_leave(struct ab_tally *t, uint32_t leaf)
         return;
     t->alive--;
     ab_tally_end_leaf(t, leaf);
-    if (--t->refs == 0)
-        free(t);
+    ab_tally_unref(t);
 }
 
 struct ab_child {

@@ -21,14 +21,15 @@
 #include "base/ab.h"
 
 #define AB_WIRE_MAX      65536 /* bytes in one packet */
-#define AB_WIRE_FDS      40    /* descriptors beside one packet */
-#define AB_WIRE_LAYERS   24    /* frozen layers below one sandbox */
+#define AB_WIRE_FDS      72    /* descriptors beside one packet */
+#define AB_WIRE_LAYERS   64    /* frozen layers below one sandbox */
 #define AB_WIRE_CGROUPS  4     /* hierarchies of cgroup v1 that are joined */
 #define AB_WIRE_ANY_SLOT UINT32_MAX
 
 enum ab_wire_type {
     AB_WIRE_SETUP = 1, /* engine to zygote, first; fds: cgroup parent directories */
-    AB_WIRE_CREATE, /* fds: control socket, layers, cgroup2 directory, v1 cgroup.procs */
+    AB_WIRE_CREATE, /* fds: control socket, pidfd of a swap, layers, cgroup2 directory, v1
+                       cgroup.procs */
     AB_WIRE_BORN,   /* fds: pidfd, file tree, upper file system, network namespace, user
                        namespace */
     AB_WIRE_READY,
@@ -39,6 +40,8 @@ enum ab_wire_type {
     AB_WIRE_KILL,
     AB_WIRE_EXIT,
     AB_WIRE_GROUP, /* engine to zygote: a process group of the host, to die with us */
+    AB_WIRE_LAID,  /* answers a swap, a merger, a view; fds: upper file system, file tree
+                    */
     AB_WIRE_TYPES
 };
 
@@ -47,6 +50,10 @@ enum ab_wire_create_flag {
     AB_WIRE_NET_FULL = 1 << 1, /* a namespace to be wired to the outside by the engine */
     AB_WIRE_CGROUP2 = 1 << 2,  /* a cgroup2 directory is among the descriptors */
     AB_WIRE_RLIMITS = 1 << 3,  /* no memory or pids controller: resource limits instead */
+    AB_WIRE_SWAP = 1 << 4,     /* no new sandbox: another upper file system for one that
+                                  lives, in which nobody but pid 1 does */
+    AB_WIRE_MERGE = 1 << 5,    /* no sandbox at all: the layers, copied into one */
+    AB_WIRE_VIEW = 1 << 6,     /* no sandbox at all: the file tree that one would have */
 };
 
 struct ab_wire_setup {
@@ -78,6 +85,7 @@ enum ab_wire_fact {
     AB_WIRE_NO_XATTR =
         1
         << 3, /* tmpfs keeps no attributes of users: the root is a copy, not an overlay */
+    AB_WIRE_NO_SWAP = 1 << 4, /* a snapshot of one that lives is a copy */
 };
 
 struct ab_wire_born {

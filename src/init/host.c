@@ -113,7 +113,7 @@ static int enter_own_userns(struct zygote *z)
     return 0;
 }
 
-static int empty_tmpfs(const char *size, unsigned attr)
+int ab_host_empty_tmpfs(const char *size, unsigned attr)
 {
     int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
     if (fs < 0)
@@ -133,7 +133,7 @@ static int enter_lean_ns(struct zygote *z)
 {
     if (ab_at("copy the mount namespace") && unshare(CLONE_NEWNS) < 0)
         return -1;
-    int lean = empty_tmpfs("1m", MOUNT_ATTR_NOSUID);
+    int lean = ab_host_empty_tmpfs("1m", MOUNT_ATTR_NOSUID);
     int proc = open_tree(AT_FDCWD, "/proc", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (proc < 0)
         proc = open_tree(AT_FDCWD, "/proc",
@@ -214,7 +214,7 @@ static int make_nodes(int tree)
 
 int ab_host_new_dev(uint32_t uid)
 {
-    int tree = empty_tmpfs("64k", MOUNT_ATTR_NOSUID);
+    int tree = ab_host_empty_tmpfs("64k", MOUNT_ATTR_NOSUID);
     ab_at("prepare /dev");
     if (tree >= 0 && (dev_links(tree) < 0 || make_nodes(tree) < 0 ||
                       (uid && ab_skeleton_own(tree, uid) < 0) || set_read_only(tree) < 0))
@@ -229,7 +229,7 @@ static int make_dev(struct zygote *z)
 {
     if (z->root)
         return (z->dev = ab_host_new_dev(0)) < 0 ? -1 : 0;
-    int tree = empty_tmpfs("64k", MOUNT_ATTR_NOSUID);
+    int tree = ab_host_empty_tmpfs("64k", MOUNT_ATTR_NOSUID);
     if (ab_at("prepare /dev") && (tree < 0 || dev_links(tree) < 0))
         return -1;
     int bound[NODE_COUNT];
@@ -258,7 +258,7 @@ static int make_dev(struct zygote *z)
 
 int ab_host_new_skeleton(struct zygote *z)
 {
-    int skel = empty_tmpfs("16m", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    int skel = ab_host_empty_tmpfs("16m", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     if (ab_at("prepare the host image") && skel < 0)
         return -1;
     if (enter_host_ns(z) < 0)

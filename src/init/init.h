@@ -11,16 +11,19 @@
  * One thread, no exec.
  *
  *     main.c      socket to the engine, event loop, death of the engine
- *     host.c      once: user namespace, private mounts, uid ranges, network pool
+ *     host.c      once: user namespace, private mounts, uid ranges
  *     ranges.c    once: several users for an ordinary user
  *     net.c       networks: made, kept ready, used again
  *     skeleton.c  once: the generated root file system of image "host"
- *     tree.c      per sandbox: quota, overlays, the tree for the child and the one for
- * the engine tree_old.c  the same before Linux 6.15, in the namespace of store.c, with
- * copy.c in places born.c      per sandbox: clone, uid maps, answer setup.c     in the
- * child: the order of set-up, ending with the filter pid1.c      in the child: the loop,
- * reaping, the end command.c   in the child: one command from EXEC to execve kill.c in
- * the child: which processes belong to a command
+ *     tree.c      per sandbox: quota, overlays, the engine's tree and the child's
+ *     tree_old.c  the same before Linux 6.15, in the namespace of store.c
+ *     copy.c      layers, copied over each other
+ *     born.c      per sandbox: clone, uid maps, answer
+ *     underlay.c  layers below sandboxes that live
+ *     setup.c     in the child: the order of set-up, ending with the filter
+ *     pid1.c      in the child: the loop, reaping, the end
+ *     command.c   in the child: one command from EXEC to execve
+ *     kill.c      in the child: which processes belong to a command
  *
  * Functions return 0 or -1 with errno; the step that failed is noted with ab_at() for
  * FAILED.
@@ -73,6 +76,7 @@ struct zygote {
     int proc;        /* the host's /proc */
     int self_userns; /* ours, for who wires the network of an ordinary user; or -1 */
     int skel, dev;   /* unmapped trees */
+    int perch;       /* where a sandbox sits while its root is changed */
     int own_net;     /* where we rest; the host's network is left at set-up */
     int net[AB_NET_KEPT], nets;
     int go;     /* eventfd: uid maps are written */
@@ -86,6 +90,7 @@ struct zygote {
 struct box {
     struct ab_wire_create spec;
     int sock;
+    int pidfd; /* of a swap */
     int layers[AB_WIRE_LAYERS];
     int cgroup2;
     int v1[AB_WIRE_CGROUPS];
@@ -115,6 +120,7 @@ bool ab_net_refill(struct zygote *z); /* true when it made one and another is wa
 int ab_host_open_image(struct zygote *z, const char *path);
 int ab_host_mapped_clone(int tree, int userns);
 int ab_host_idmap(int tree, int userns);
+int ab_host_empty_tmpfs(const char *size, unsigned attr);
 int ab_host_new_skeleton(struct zygote *z);
 int ab_host_new_dev(uint32_t uid); /* root only: device nodes, read-only */
 
@@ -144,7 +150,7 @@ bool ab_tree_is_old(int detached);
 int ab_tree_prepare_old(struct zygote *z, struct slot *s);
 int ab_tree_build_old(struct zygote *z, struct box *b);
 
-/* copy.c: into an empty directory; both must be open for reading. */
+/* copy.c: what is in from, over what is in to; both must be open for reading. */
 int ab_copy_tree(int from, int to);
 
 /* store.c. Between enter and leave, which keeps errno, we are in its namespace. */
@@ -162,6 +168,9 @@ bool ab_store_sweep(
 /* born.c: answers on b->sock; gives the pidfd, or -1 after FAILED was sent. */
 int ab_born(struct zygote *z, struct box *b);
 void ab_box_close(struct box *b);
+
+/* underlay.c: answers a swap, a merger or a view on b->sock. */
+void ab_underlay(struct zygote *z, struct box *b);
 
 /* setup.c: never returns. */
 AB_NORETURN void ab_setup(struct zygote *z, struct box *b);

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "init/init.h"
@@ -109,11 +110,14 @@ static void take_setup(const uint8_t *buf, size_t len, const int *fds, int nfds)
 static int take_fds(struct box *b, const int *fds, int nfds)
 {
     bool cgroup2 = b->spec.flags & AB_WIRE_CGROUP2;
-    int want = 1 + (int)b->spec.layers + cgroup2 + (int)b->spec.v1;
+    bool swap = b->spec.flags & AB_WIRE_SWAP;
+    int want = 1 + swap + (int)b->spec.layers + cgroup2 + (int)b->spec.v1;
     if (nfds != want)
         return -1;
     int at = 0;
     b->sock = fds[at++];
+    if (swap)
+        b->pidfd = fds[at++];
     for (uint32_t i = 0; i < b->spec.layers; i++)
         b->layers[i] = fds[at++];
     if (cgroup2)
@@ -131,6 +135,11 @@ static void take_create(const uint8_t *buf, size_t len, const int *fds, int nfds
     b.slot = NULL;
     if (ab_wire_get_create(buf, len, &b.spec) < 0 || take_fds(&b, fds, nfds) < 0) {
         ab_wire_close_fds(fds, nfds);
+        return;
+    }
+    if (b.spec.flags & (AB_WIRE_SWAP | AB_WIRE_MERGE | AB_WIRE_VIEW)) {
+        ab_underlay(&zygote, &b);
+        ab_box_close(&b);
         return;
     }
     int pidfd = ab_keep_fd(ab_born(&zygote, &b));
@@ -288,6 +297,8 @@ int main(void)
             idle_work = ab_net_refill(&zygote);
         else if (n == 0)
             idle_sweep = ab_store_sweep(&zygote);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ; /* what copied */
         for (int i = 0; i < n; i++) {
             if (ev[i].data.ptr)
                 life_end(ev[i].data.ptr);

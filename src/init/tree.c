@@ -32,6 +32,21 @@ static int own_dir(int tree, const char *name, uint32_t uid)
     return uid ? fchownat(tree, name, uid, uid, AT_SYMLINK_NOFOLLOW) : 0;
 }
 
+/* The top of an overlay has the owner and the mode of its upper directory, which should
+ * be those that it had in the layer below. */
+static int upper_dir(const struct box *b, const char *name, uint32_t uid)
+{
+    struct stat was;
+    if (own_dir(b->upper, name, uid) < 0)
+        return -1;
+    if (b->spec.layers == 0 || (b->spec.flags & AB_WIRE_MERGE) ||
+        fstatat(b->layers[0], name, &was, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    return fchownat(b->upper, name, was.st_uid, was.st_gid, AT_SYMLINK_NOFOLLOW) < 0
+               ? -1
+               : fchmodat(b->upper, name, was.st_mode & 07777, 0);
+}
+
 int ab_tree_upper(struct box *b, uint32_t uid)
 {
     char bytes[32], inodes[32];
@@ -45,12 +60,11 @@ int ab_tree_upper(struct box *b, uint32_t uid)
         fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
         b->upper = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTRS);
     close(fs);
-    if (b->upper < 0 || own_dir(b->upper, "u", uid) < 0 ||
-        own_dir(b->upper, "w", uid) < 0)
+    if (b->upper < 0 || upper_dir(b, "u", uid) < 0 || own_dir(b->upper, "w", uid) < 0)
         return -1;
     if (!(b->spec.flags & AB_WIRE_HOST_IMAGE))
         return 0;
-    return own_dir(b->upper, "v", uid) < 0 || own_dir(b->upper, "x", uid) < 0 ? -1 : 0;
+    return upper_dir(b, "v", uid) < 0 || own_dir(b->upper, "x", uid) < 0 ? -1 : 0;
 }
 
 static int set_dir(int fs, const char *key, int tree, const char *name)

@@ -20,10 +20,6 @@
 
 int luaopen_agentbox_sys_sandbox(lua_State *L);
 
-struct layer {
-    struct ab_layer *layer; /* owns a reference; NULL when closed */
-};
-
 struct abl_sandbox *abl_check_sandbox(lua_State *L, int arg)
 {
     return luaL_checkudata(L, arg, ABL_SANDBOX);
@@ -42,6 +38,8 @@ bool abl_open_tree(lua_State *L, int arg, struct ab_tree *t, struct ab_err *err)
 {
     struct abl_sandbox *s = abl_open_sandbox(L, arg, err);
     if (!s)
+        return false;
+    if (s->sb && ab_sandbox_undisturbed(s->sb, err) < 0)
         return false;
     *t = (struct ab_tree){.root = s->plain};
     if (s->sb)
@@ -93,7 +91,7 @@ static struct ab_layer *opt_layer(lua_State *L)
         luaL_argcheck(L, lua_rawlen(L, -1) <= 1, 1,
                       "layers: give the topmost one; it knows those below it");
         if (lua_rawgeti(L, -1, 1) != LUA_TNIL) {
-            struct layer *box = luaL_checkudata(L, -1, ABL_LAYER);
+            struct abl_layer *box = luaL_checkudata(L, -1, ABL_LAYER);
             luaL_argcheck(L, box->layer, 1, "the layer is closed");
             layer = box->layer;
         }
@@ -222,6 +220,8 @@ static int start_native(struct ab_sandbox *sb, struct ab_command *cmd,
                         struct ab_child *child, struct ab_err *err)
 {
     int leaf = -1;
+    if (ab_sandbox_undisturbed(sb, err) < 0)
+        return -1;
     if (sb->tally->alive)
         leaf = ab_cgroup_leaf(&sb->cgroup, sb->tally, &cmd->leaf_number);
     cmd->leaf = leaf;
@@ -299,7 +299,7 @@ static int push_closed(lua_State *L, struct ab_op *op)
     return 1;
 }
 
-static void close_outside(struct abl_sandbox *s)
+void abl_sandbox_close_outside(struct abl_sandbox *s)
 {
     ab_pasta_stop(s->pasta);
     s->pasta = NULL;
@@ -315,7 +315,7 @@ static int l_close(lua_State *L)
 {
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
     lua_settop(L, 1);
-    close_outside(s);
+    abl_sandbox_close_outside(s);
     if (!s->sb) {
         lua_pushboolean(L, 1);
         return 1;
@@ -332,7 +332,7 @@ static int l_gc(lua_State *L)
     struct ab_err err;
     if (s->scratch && s->plain_dir && ab_fs_remove(s->plain_dir, true, &err) < 0)
         ab_log(AB_LOG_WARN, "%s", err.msg);
-    close_outside(s);
+    abl_sandbox_close_outside(s);
     if (s->sb) {
         struct ab_op *op = ab_life_close(abl_loop(L), s->sb, false);
         s->sb = NULL;
@@ -402,61 +402,6 @@ static int l_is_wired(lua_State *L)
     const struct abl_sandbox *s = abl_check_sandbox(L, 1);
     lua_pushboolean(L, s->pasta && ab_pasta_running(s->pasta));
     return 1;
-}
-
-static int push_frozen(lua_State *L, struct ab_op *op)
-{
-    struct layer *box = lua_touserdata(L, 2);
-    box->layer = ab_life_take_layer(op);
-    lua_pushvalue(L, 2);
-    return 1;
-}
-
-/* Sandbox:freeze(): ends it and gives its changes as a layer. */
-static int l_freeze(lua_State *L)
-{
-    struct ab_err err;
-    struct abl_sandbox *s = abl_check_sandbox(L, 1);
-    lua_settop(L, 1);
-    if (!s->sb) {
-        ab_err_set(&err, s->plain < 0 ? AB_ESANDBOX : AB_EUNSUPPORTED,
-                   "nothing that can be frozen");
-        return abl_push_err(L, &err, "sandbox.freeze");
-    }
-    struct layer *box = lua_newuserdatauv(L, sizeof *box, 0);
-    box->layer = NULL;
-    luaL_setmetatable(L, ABL_LAYER);
-    struct ab_anchor *anchor = abl_anchor(L);
-    close_outside(s);
-    anchor->op = ab_life_close(abl_loop(L), s->sb, true);
-    s->sb = NULL;
-    return abl_wait(L, anchor, push_frozen);
-}
-
-/* Layer:parts(): the directories of changes, lowest first, as paths that a child of this
- * process can open. */
-static int l_layer_parts(lua_State *L)
-{
-    const struct layer *box = luaL_checkudata(L, 1, ABL_LAYER);
-    const struct ab_layer *top = box->layer;
-    luaL_argcheck(L, top, 1, "the layer is closed");
-    if (top->host_image)
-        return luaL_argerror(L, 1, "a layer of the host's files belongs to no image");
-    lua_createtable(L, top->below_count + 1, 0);
-    for (int i = 0; i <= top->below_count; i++) {
-        const struct ab_layer *layer = i ? top->below[i - 1] : top;
-        lua_pushfstring(L, "/proc/%d/fd/%d/u", (int)getpid(), layer->fd);
-        lua_rawseti(L, -2, top->below_count + 1 - i);
-    }
-    return 1;
-}
-
-static int l_layer_close(lua_State *L)
-{
-    struct layer *box = luaL_checkudata(L, 1, ABL_LAYER);
-    ab_layer_unref(box->layer);
-    box->layer = NULL;
-    return 0;
 }
 
 /* ---- facts ---- */
@@ -540,8 +485,8 @@ static int l_ids(lua_State *L)
     return 3;
 }
 
-static void new_type(lua_State *L, const char *name, const luaL_Reg *methods,
-                     lua_CFunction gc, lua_CFunction tbc)
+void abl_sandbox_new_type(lua_State *L, const char *name, const luaL_Reg *methods,
+                          lua_CFunction gc, lua_CFunction tbc)
 {
     luaL_newmetatable(L, name);
     lua_newtable(L);
@@ -557,30 +502,21 @@ static void new_type(lua_State *L, const char *name, const luaL_Reg *methods,
 int luaopen_agentbox_sys_sandbox(lua_State *L)
 {
     static const luaL_Reg sandbox_methods[] = {
-        {"exec", l_exec},
-        {"spawn", l_spawn},
-        {"close", l_close},
-        {"freeze", l_freeze},
-        {"usage", l_usage},
-        {"id", l_id},
-        {"pid", l_pid},
-        {"is_open", l_is_open},
-        {"user_count", l_user_count},
-        {"ids", l_ids},
-        {"kill_all", l_kill_all},
-        {"wire", l_wire},
-        {"is_wired", l_is_wired},
+        {"exec", l_exec},       {"spawn", l_spawn},
+        {"close", l_close},     {"usage", l_usage},
+        {"id", l_id},           {"pid", l_pid},
+        {"is_open", l_is_open}, {"user_count", l_user_count},
+        {"ids", l_ids},         {"kill_all", l_kill_all},
+        {"wire", l_wire},       {"is_wired", l_is_wired},
         {NULL, NULL},
     };
-    static const luaL_Reg layer_methods[] = {
-        {"close", l_layer_close}, {"parts", l_layer_parts}, {NULL, NULL}};
     static const luaL_Reg lib[] = {
         {"create", l_create}, {"plain", l_plain}, {NULL, NULL}};
-    new_type(L, ABL_SANDBOX, sandbox_methods, l_gc, l_tbc);
+    abl_sandbox_new_type(L, ABL_SANDBOX, sandbox_methods, l_gc, l_tbc);
     abl_sandbox_file_methods(L);
+    abl_sandbox_layer_methods(L);
     lua_pop(L, 2);
-    new_type(L, ABL_LAYER, layer_methods, l_layer_close, l_layer_close);
-    lua_pop(L, 2);
+    abl_layer_register(L);
     abl_process_register(L);
     luaL_newlib(L, lib);
     abl_sandbox_probe_functions(L);

@@ -22,6 +22,10 @@ struct abl_sandbox {
     char id[40];
 };
 
+struct abl_layer {
+    struct ab_layer *layer; /* owns a reference; NULL when closed */
+};
+
 /* Raises on another type; these two set err when it is closed. */
 struct abl_sandbox *abl_check_sandbox(lua_State *L, int arg);
 struct abl_sandbox *abl_open_sandbox(lua_State *L, int arg, struct ab_err *err);
@@ -40,6 +44,9 @@ void abl_check_proc_opts(lua_State *L, int idx, struct ab_proc_opts *opts);
 /* Pushes the outcome table, or nil, err when the command was lost. */
 int abl_push_outcome(lua_State *L, struct ab_proc *p, bool oom, const char *op);
 
+/* Sets type, size, mode, uid, gid and mtime in the table on top. */
+void abl_fill_entry(lua_State *L, const struct ab_file_stat *st);
+
 /* Pushes an empty Process, to be filled with a running command; sandbox: the stack index
  * of what it keeps alive, or 0. */
 struct abl_process {
@@ -48,6 +55,15 @@ struct abl_process {
 };
 struct abl_process *abl_new_process(lua_State *L, int sandbox);
 
+/* Stops what runs outside for it. */
+void abl_sandbox_close_outside(struct abl_sandbox *s);
+
+/* Leaves metatable and method table on the stack. */
+void abl_sandbox_new_type(lua_State *L, const char *name, const luaL_Reg *methods,
+                          lua_CFunction gc, lua_CFunction tbc);
+
+void abl_layer_register(lua_State *L);          /* leaves nothing on the stack */
+void abl_sandbox_layer_methods(lua_State *L);   /* adds to the method table on top */
 void abl_process_register(lua_State *L);        /* leaves nothing on the stack */
 void abl_sandbox_file_methods(lua_State *L);    /* adds to the method table on top */
 void abl_sandbox_probe_functions(lua_State *L); /* adds to the library table on top */

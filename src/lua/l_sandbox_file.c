@@ -110,7 +110,7 @@ static void set_integer(lua_State *L, const char *key, lua_Integer value)
     lua_setfield(L, -2, key);
 }
 
-static void fill_entry(lua_State *L, const struct ab_file_stat *st)
+void abl_fill_entry(lua_State *L, const struct ab_file_stat *st)
 {
     lua_pushstring(L, type_name(st->type));
     lua_setfield(L, -2, "type");
@@ -132,7 +132,7 @@ static int stat_of(lua_State *L, bool follow, const char *op)
     if (!abl_open_tree(L, 1, &t, &err) || ab_file_stat(&t, path, follow, &st, &err) < 0)
         return abl_push_err(L, &err, op);
     lua_createtable(L, 0, 8);
-    fill_entry(L, &st);
+    abl_fill_entry(L, &st);
     set_integer(L, "ino", (lua_Integer)st.ino);
     if (st.type == 'l' && ab_file_readlink(&t, path, target, sizeof target, &err) == 0) {
         lua_pushstring(L, target);
@@ -193,6 +193,7 @@ struct job {
     int (*run)(struct job *job);
     const char *op;
     struct ab_tree tree, dst; /* own their roots */
+    struct ab_tally *tally;   /* of the sandbox that it writes to; owns a reference */
     char *path, *to;          /* own */
     bool recursive;
     size_t max;
@@ -219,6 +220,9 @@ static void job_free(void *arg)
         close(job->dst.root);
     ab_buf_fini(&job->entries.text);
     free(job->entries.stats);
+    if (job->tally)
+        job->tally->writers--;
+    ab_tally_unref(job->tally);
     free(job->path);
     free(job->to);
     free(job);
@@ -234,6 +238,15 @@ static struct job *new_job(const struct ab_tree *t, const char *path, const char
     job->op = op;
     ab_buf_init(&job->entries.text, 0);
     return job;
+}
+
+static void writes_to(struct job *job, const struct abl_sandbox *s)
+{
+    if (!s->sb)
+        return;
+    job->tally = s->sb->tally;
+    job->tally->refs++;
+    job->tally->writers++;
 }
 
 static int start_job(lua_State *L, struct ab_anchor *anchor, struct job *job,
@@ -275,7 +288,7 @@ static int push_entries(lua_State *L, struct ab_op *op)
         lua_createtable(L, 0, 7);
         lua_pushstring(L, name);
         lua_setfield(L, -2, job->recursive ? "path" : "name");
-        fill_entry(L, &job->entries.stats[i]);
+        abl_fill_entry(L, &job->entries.stats[i]);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
         name += strlen(name) + 1;
     }
@@ -336,6 +349,7 @@ static int l_remove(lua_State *L)
         return abl_push_err(L, &err, "sandbox.remove");
     struct job *job = new_job(&t, path, "sandbox.remove");
     job->run = run_remove;
+    writes_to(job, abl_check_sandbox(L, 1));
     job->recursive = recursive;
     return start_job(L, anchor, job, push_removed);
 }
@@ -381,6 +395,7 @@ static int copy_between(lua_State *L, struct ab_anchor *anchor, const struct ab_
 {
     struct job *job = new_job(src, from, "sandbox.copy_tree");
     job->run = run_copy;
+    writes_to(job, abl_check_sandbox(L, 3));
     job->dst = *dst;
     job->dst.root = fcntl(dst->root, F_DUPFD_CLOEXEC, 3);
     job->to = ab_xstrndup(to, strlen(to));
@@ -421,6 +436,8 @@ static int with_host(lua_State *L, bool put)
     struct job *job = new_job(put ? &host : &inside, put ? "/" : path,
                               put ? "sandbox.put" : "sandbox.get");
     job->run = run_copy;
+    if (put)
+        writes_to(job, abl_check_sandbox(L, 1));
     job->dst = put ? inside : host;
     job->dst.root = fcntl(job->dst.root, F_DUPFD_CLOEXEC, 3);
     close(host.root);

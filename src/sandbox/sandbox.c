@@ -47,7 +47,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-static int layer_fds(const struct ab_layer *top, int *fds)
+int ab_layer_fds(const struct ab_layer *top, int *fds)
 {
     int n = 0;
     if (!top)
@@ -106,12 +106,24 @@ static struct quota quota_of(const struct ab_sandbox_spec *spec, bool limited)
     return q;
 }
 
-static long encode_create(const struct ab_sandbox *sb, const struct ab_sandbox_spec *spec,
+static void set_quota(struct ab_sandbox *sb, const struct ab_sandbox_spec *spec,
+                      const struct quota *q)
+{
+    sb->disk_bytes = q->disk;
+    sb->inodes = q->inodes;
+    if (!spec->layer)
+        return;
+    sb->spent_bytes = spec->layer->spent_bytes;
+    sb->spent_inodes = spec->layer->spent_inodes;
+}
+
+static long encode_create(struct ab_sandbox *sb, const struct ab_sandbox_spec *spec,
                           uint8_t *buf, size_t room, uint32_t nlayers, uint32_t v1,
                           bool cgroup2)
 {
     const struct ab_cgroup_info *info = ab_cgroup_probe();
     struct quota quota = quota_of(spec, info->memory);
+    set_quota(sb, spec, &quota);
     bool rlimits = (spec->limits.memory_bytes && !info->memory) ||
                    (spec->limits.pids && !info->pids);
     struct ab_wire_create m = {
@@ -121,8 +133,8 @@ static long encode_create(const struct ab_sandbox *sb, const struct ab_sandbox_s
         .slot = spec->layer ? spec->layer->slot : AB_WIRE_ANY_SLOT,
         .layers = nlayers,
         .v1 = v1,
-        .disk_bytes = quota.disk,
-        .inodes = quota.inodes,
+        .disk_bytes = ab_quota_left(sb->disk_bytes, sb->spent_bytes),
+        .inodes = ab_quota_left(sb->inodes, sb->spent_inodes),
         .shm_bytes = quota.shm,
         .memory_bytes = info->memory ? 0 : spec->limits.memory_bytes,
         .pids = info->pids ? 0 : spec->limits.pids,
@@ -140,7 +152,7 @@ static int send_create(struct ab_sandbox *sb, const struct ab_sandbox_spec *spec
 {
     uint8_t buf[8192];
     int fds[AB_WIRE_FDS] = {inner}, cgroup2, v1[AB_WIRE_CGROUPS];
-    int n = 1 + layer_fds(spec->layer, fds + 1);
+    int n = 1 + ab_layer_fds(spec->layer, fds + 1);
     int nv1 = ab_cgroup_join_fds(&sb->cgroup, &cgroup2, v1);
     uint32_t nlayers = (uint32_t)n - 1;
     if (cgroup2 >= 0)
@@ -175,14 +187,18 @@ int ab_sandbox_begin(const struct ab_sandbox_spec *spec, struct ab_sandbox **out
                               .net = -1,
                               .userns = -1,
                               .limits = spec->limits,
+                              .image = ab_xstrndup(spec->image, strlen(spec->image)),
+                              .snapshot = {.sock = -1},
                               .number = ++sandboxes_made,
                               .host_image = !strcmp(spec->image, "host")};
     sb->tally = ab_xcalloc(1, sizeof *sb->tally);
     sb->tally->refs = 1;
     int bytes = SOCKET_BYTES;
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-    if (spec->layer)
+    if (spec->layer) {
         sb->layer = ab_layer_ref(spec->layer);
+        sb->start = ab_layer_ref(spec->layer);
+    }
     int rc = ab_cgroup_create(&sb->cgroup, &spec->limits, err);
     if (rc == 0)
         rc = send_create(sb, spec, pair[1], err);
@@ -261,14 +277,9 @@ static int explain(const struct ab_wire_failed *m, struct ab_err *err)
     return -1;
 }
 
-static int take_failed(struct ab_sandbox *sb, const uint8_t *buf, size_t len,
-                       const int *fds, int nfds, struct ab_err *err)
+int ab_sandbox_failed(const uint8_t *buf, size_t len, struct ab_err *err)
 {
     struct ab_wire_failed m;
-    if (nfds == 1 && sb->pidfd < 0)
-        sb->pidfd = fds[0];
-    else
-        ab_wire_close_fds(fds, nfds);
     if (ab_wire_get_failed(buf, len, &m) < 0)
         return ab_err_set(err, AB_EPROTOCOL, "the sandbox's answer makes no sense");
     return explain(&m, err);
@@ -291,7 +302,11 @@ int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err)
     case AB_WIRE_BORN:
         return take_born(sb, buf, (size_t)n, fds, nfds, err);
     case AB_WIRE_FAILED:
-        return take_failed(sb, buf, (size_t)n, fds, nfds, err);
+        if (nfds == 1 && sb->pidfd < 0)
+            sb->pidfd = fds[0];
+        else
+            ab_wire_close_fds(fds, nfds);
+        return ab_sandbox_failed(buf, (size_t)n, err);
     case AB_WIRE_READY:
         ab_wire_close_fds(fds, nfds);
         if (sb->pidfd < 0)
@@ -346,6 +361,7 @@ void ab_sandbox_kill(struct ab_sandbox *sb)
     close_fd(&sb->files);
     close_fd(&sb->net);
     close_fd(&sb->userns);
+    ab_sandbox_snapshot_end(sb);
 }
 
 int ab_sandbox_reap(struct ab_sandbox *sb, bool block)
@@ -365,17 +381,23 @@ int ab_sandbox_reap(struct ab_sandbox *sb, bool block)
     return 0;
 }
 
-struct ab_layer *ab_sandbox_take_layer(struct ab_sandbox *sb)
+struct ab_layer *ab_layer_over(const struct ab_sandbox *sb, int upper)
 {
     struct ab_layer *layer = ab_xcalloc(1, sizeof *layer);
     *layer = (struct ab_layer){
-        .refs = 1, .fd = sb->upper, .slot = sb->slot, .host_image = sb->host_image};
-    sb->upper = -1;
+        .refs = 1, .fd = upper, .slot = sb->slot, .host_image = sb->host_image};
     if (sb->layer) {
         layer->below[layer->below_count++] = ab_layer_ref(sb->layer);
         for (int i = 0; i < sb->layer->below_count; i++)
             layer->below[layer->below_count++] = ab_layer_ref(sb->layer->below[i]);
     }
+    return layer;
+}
+
+struct ab_layer *ab_sandbox_take_layer(struct ab_sandbox *sb)
+{
+    struct ab_layer *layer = ab_layer_over(sb, sb->upper);
+    sb->upper = -1;
     return layer;
 }
 
@@ -390,8 +412,9 @@ void ab_sandbox_free(struct ab_sandbox *sb)
     ab_cgroup_remove_leaves(&sb->cgroup, sb->tally);
     ab_cgroup_remove(&sb->cgroup);
     ab_layer_unref(sb->layer);
-    if (--sb->tally->refs == 0)
-        free(sb->tally);
+    ab_layer_unref(sb->start);
+    free(sb->image);
+    ab_tally_unref(sb->tally);
     free(sb);
 }
 

@@ -14,6 +14,8 @@
 #ifndef AB_SANDBOX_SANDBOX_H
 #define AB_SANDBOX_SANDBOX_H
 
+#include <time.h>
+
 #include "base/child.h"
 #include "sandbox/cgroup.h"
 
@@ -26,6 +28,7 @@ struct ab_layer {
     int fd;        /* owns */
     uint32_t slot; /* uid range of its files */
     bool host_image;
+    uint64_t spent_bytes, spent_inodes; /* of the quota of whoever stands on it */
     int below_count;
     struct ab_layer *below[AB_WIRE_LAYERS]; /* owns a reference each; nearest first */
 };
@@ -51,6 +54,21 @@ struct ab_ids {
         count; /* host ids of 0 and of 1.. inside, and how many there are */
 };
 
+/* One that is being taken, and what tells whether anything changed since the last. */
+struct ab_snapshot {
+    enum {
+        AB_SNAPSHOT_NONE,
+        AB_SNAPSHOT_SWAP,
+        AB_SNAPSHOT_COPY,
+        AB_SNAPSHOT_MERGE
+    } doing;
+    int sock;                              /* owns: the answer comes there; or -1 */
+    struct ab_layer *taken;                /* owns a reference, until given */
+    struct timespec clean_root, clean_usr; /* of the upper directories when it began */
+    uint64_t clean_bytes, clean_inodes;
+    bool known; /* the last four are */
+};
+
 enum ab_sandbox_state {
     AB_SANDBOX_BORN,
     AB_SANDBOX_READY,
@@ -71,8 +89,13 @@ struct ab_sandbox {
     struct ab_limits limits;
     bool host_image;
     struct ab_layer *layer; /* owns a reference, or NULL */
+    struct ab_layer *start; /* the same, as it was made */
     struct ab_tally *tally; /* owns a reference; or NULL */
     bool purging;
+    char *image;                        /* owns: as it was asked for */
+    uint64_t disk_bytes, inodes;        /* its quota */
+    uint64_t spent_bytes, spent_inodes; /* of that, by what was frozen below it */
+    struct ab_snapshot snapshot;
     unsigned number; /* counts the sandboxes of this engine from 1 */
 };
 
@@ -113,6 +136,33 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
  * gone. One at a time. */
 int ab_sandbox_purge(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
 
+/* snapshot.c. Begins to take its changes as a layer, while it lives on. When nobody but
+ * pid 1 is alive inside, they stay where they are, and the sandbox goes on writing above
+ * them; until that is done it runs no commands and takes no files (AB_EBUSY). Otherwise
+ * they are copied, as they are while others write. What was taken counts against its
+ * quota, and against that of those who stand on it. */
+int ab_sandbox_snapshot(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
+
+/* What to wait for; -1: nothing. */
+int ab_sandbox_snapshot_fd(const struct ab_sandbox *sb);
+
+/* 0: over, or there is none. 1: wait again. -1: it failed, or the sandbox with it. */
+int ab_sandbox_snapshot_step(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
+
+/* After step gave 0. Gives, or NULL when somebody else took it. */
+struct ab_layer *ab_sandbox_snapshot_take(struct ab_sandbox *sb);
+
+/* Asks for the tree of files of a sandbox like sb that stood on layer (NULL: on the bare
+ * image) alone. Gives a descriptor to wait for, or -1; then take_view() gives the tree,
+ * or -1 with err. */
+int ab_sandbox_view(struct ab_sandbox *sb, const struct ab_layer *layer,
+                    struct ab_err *err) AB_MUST_CHECK;
+int ab_sandbox_take_view(int sock, struct ab_err *err) AB_MUST_CHECK;
+
+/* Settles what is over; -1, AB_EBUSY, while a snapshot keeps others from the files. */
+int ab_sandbox_undisturbed(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
+void ab_sandbox_snapshot_end(struct ab_sandbox *sb);
+
 /* Kills everything inside and the sandbox with it. Idempotent. */
 void ab_sandbox_kill(struct ab_sandbox *sb);
 
@@ -122,6 +172,19 @@ int ab_sandbox_reap(struct ab_sandbox *sb, bool block);
 
 /* After ab_sandbox_reap() gave 0: its changes as a layer. Gives. */
 struct ab_layer *ab_sandbox_take_layer(struct ab_sandbox *sb);
+
+/* For snapshot.c: a layer of an upper file system (takes it) over what sb stands on; the
+ * descriptors of a layer and of those below it, and how many; what FAILED says, as err.
+ */
+struct ab_layer *ab_layer_over(const struct ab_sandbox *sb, int upper);
+int ab_layer_fds(const struct ab_layer *top, int *fds);
+int ab_sandbox_failed(const uint8_t *buf, size_t len, struct ab_err *err);
+
+/* What is left of a quota; never nothing, which would mean that there is none. */
+static inline uint64_t ab_quota_left(uint64_t quota, uint64_t spent)
+{
+    return spent == 0 ? quota : quota > spent + 100 ? quota - spent : 100;
+}
 
 /* Kills and reaps, blocking, if that was not done; then releases. */
 void ab_sandbox_free(struct ab_sandbox *sb);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,12 @@ void ab_zygote_note_facts(uint32_t facts)
 uint32_t ab_zygote_facts(void)
 {
     return zygote.facts;
+}
+
+bool ab_zygote_has_room(void)
+{
+    struct pollfd p = {.fd = zygote.sock, .events = POLLOUT};
+    return zygote.sock < 0 || (poll(&p, 1, 0) == 1 && p.revents);
 }
 
 int ab_zygote_socket(void)

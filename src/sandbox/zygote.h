@@ -28,6 +28,9 @@ int ab_zygote_socket(void);
 int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfds,
                       struct ab_err *err) AB_MUST_CHECK;
 
+/* Whether a request would be taken now: for who must burn a bridge before it is sent. */
+bool ab_zygote_has_room(void);
+
 /* enum ab_wire_fact of base/wire.h, as the last sandbox that was born told them; 0
  * before. */
 void ab_zygote_note_facts(uint32_t facts);

@@ -93,6 +93,18 @@ function Sandbox:close() end
 function Sandbox:freeze() end
 
 ---@async
+---@return agentbox.Layer? layer
+---@return agentbox.Err? err
+function Sandbox:snapshot() end
+
+---@async
+---@param base? agentbox.Layer|"image"
+---@param max? integer
+---@return agentbox.Difference[]? differences
+---@return agentbox.Err? err
+function Sandbox:diff(base, max) end
+
+---@async
 ---@return true? ok
 ---@return agentbox.Err? err
 function Sandbox:kill_all() end
