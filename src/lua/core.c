@@ -55,6 +55,7 @@ void abl_open_engine(lua_State *L)
     preload(L);
     abl_loader_install(L);
     abl_slice_install(L);
+    abl_bound_install(L);
     abl_traceback_install(L);
     abl_protect_install(L);
     abl_collect_install(L);

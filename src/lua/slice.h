@@ -22,6 +22,9 @@ enum {
  * which coroutine executes and cannot break a fiber; and debug.sethook by a refusal. */
 void abl_slice_install(lua_State *L);
 
+/* Replaces string.rep and table.move by versions of which no call lasts for ever. */
+void abl_bound_install(lua_State *L);
+
 /* Replaces pcall and xpcall by versions that let a cancel through. */
 void abl_protect_install(lua_State *L);
 

@@ -147,6 +147,8 @@ local kinds = {
     for i = 1, 1000 do list[i] = s end
     return table.concat(list)
   end, { memory_bytes = 64 << 20 } },
+  move_without_end = { "limit", function() table.move({}, 1, math.maxinteger - 1, 1) end, { cpu_s = 0.1 } },
+  rep_of_nothing = { "the end", function() error((""):rep(math.maxinteger) .. "the end", 0) end },
   rep = { "too large", function() return ("x"):rep(1 << 62) end },
   rep_within_reason = { "nomem", function() return ("x"):rep(1 << 30) end, { memory_bytes = 64 << 20 } },
   unpack = { "too many results", function() return table.unpack({}, 1, 10000000) end },
@@ -160,6 +162,25 @@ local kinds = {
     while true do list[#list + 1] = coroutine.create(print) end
   end, { memory_bytes = 32 << 20 } },
 }
+
+-- What replaces the library's functions does as they do.
+function M.test_moved_and_repeated()
+  lu.assertEquals(table.move({ 1, 2, 3, 4 }, 1, 3, 2), { 1, 1, 2, 3 })
+  lu.assertEquals(table.move({ 1, 2, 3, 4 }, 2, 4, 1), { 2, 3, 4, 4 })
+  lu.assertEquals(table.move({ 1, 2, 3 }, 1, 3, 2, { 9 }), { 9, 1, 2, 3 })
+  lu.assertEquals(table.move({ 1 }, 2, 1, 5), { 1 })
+  local made = setmetatable({}, { __index = function(_, i) return i * i end })
+  lu.assertEquals(table.move(made, 1, 3, 1, {}), { 1, 4, 9 })
+  local long = {}
+  for i = 1, 100000 do long[i] = i end
+  local moved = table.move(long, 1, #long, 2)
+  lu.assertEquals({ moved == long, long[1], long[2], long[100001], #long }, { true, 1, 1, 100000, 100001 })
+  lu.assertErrorMsgContains("too many elements", table.move, {}, 0, math.maxinteger, 1)
+  lu.assertErrorMsgContains("wrap around", table.move, {}, 1, 2, math.maxinteger)
+  lu.assertErrorMsgContains("table expected", table.move, 1, 1, 2, 3)
+  lu.assertEquals({ ("ab"):rep(3), ("ab"):rep(3, ", "), ("ab"):rep(1, "-"), ("ab"):rep(0), ("ab"):rep(-1), (""):rep(3, "-") },
+    { "ababab", "ab, ab, ab", "ab", "", "", "--" })
+end
 
 for name, kind in pairs(kinds) do
   M["test_" .. name] = function()
