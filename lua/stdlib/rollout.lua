@@ -9,6 +9,7 @@ local agent = require "agentbox.agent"
 local artifacts = require "agentbox.rollout.artifacts"
 local budget = require "agentbox.budget"
 local err = require "agentbox.err"
+local forks = require "agentbox.rollout.fork"
 local limits = require "agentbox.limits"
 local outcome = require "agentbox.outcome"
 local performance = require "agentbox.rollout.performance"
@@ -43,6 +44,7 @@ local M = {}
 ---@field group? table
 ---@field metadata? table
 ---@field on_end? fun(traj: agentbox.Traj)   # called once, however the rollout ends
+---@field from? { traj: string|agentbox.Traj, turn: integer }   # go on after this turn of a stored one, which is played again
 
 ---@class agentbox.Rollout
 ---@field plan agentbox.Plan
@@ -76,7 +78,7 @@ function Rollout:_new_ctx()
   local plan = self.plan
   local ctx = agent.ctx {
     task = plan.task, sandbox = self.sandbox, model = plan.model, tools = plan.tools, rec = self.rec,
-    budget = budget.new(plan.limits), rand = rand.new(plans.seed_of(plan)),
+    budget = self.parent and forks.budget(self.parent, plan) or budget.new(plan.limits), rand = rand.new(plans.seed_of(plan)),
     workspace = plan.spec.workspace, workdir = plan.workdir, user = plan.spec.user,
     one_by_one = plan.config.parallel_tool_calls == false, keep_thinking = plan.config.include_thinking ~= false,
     session = plan.id, run_id = plan.run_id, seed = plan.seed, sampling = plan.sampling,
@@ -224,6 +226,96 @@ function Rollout:__close()
   if not self.traj then self:abort() end
 end
 
+-- ---------------------------------------------------------------- forks
+
+--- A rollout that goes on from here in a sandbox of its own, which it takes.
+local function child(parent, plan, opts, sb)
+  plan.prompt = forks.prompt(parent)
+  local self = setmetatable({
+    plan = plan, opts = forks.options(parent, opts), began = time.monotonic(), booted = true, parent = parent,
+    stage = parent.stage:share(), sandbox = sb, sandbox_kind = sb.kind, image_id = sb.image_id,
+  }, Rollout)
+  self.rec = new_record(plan, self.opts)
+  self.ctx = self:_new_ctx()
+  self.performance = performance.new(plan.agent, self.ctx, plan.agent_limits)
+  return self
+end
+
+--- Rollouts that go on from where this one is, between two turns: with its files, its messages and what is left of its
+--- budgets. Each has a sandbox, an id and sampling seeds of its own; its agent and its tools are started anew. This one
+--- can go on, too. Running processes are not forked. `metadata.parent` of their trajectories names run, id and turn.
+---@async
+---@param n? integer                       # 1 unless given
+---@param opts? { model?: agentbox.Model } # instead of this one's
+---@return agentbox.Forks? forks           # a list; closing it closes them
+---@return agentbox.Err? err
+function Rollout:fork(n, opts)
+  opts = schema.options(opts or {}, { model = { "any" } }, "rollout:fork")
+  if not self.booted then self:step(0) end
+  local problem = forks.refusal(self)
+  if problem then return nil, problem end
+  local boxes
+  boxes, problem = self.sandbox:fork(n)
+  if not boxes then return nil, problem end
+  local list = {}
+  for i, sb in ipairs(boxes) do list[i] = child(self, forks.plan(self, self.plan, i, opts.model), self.opts, sb) end
+  return forks.list(list)
+end
+
+--- Becomes one of its forks: what that one did, its files and, if it has ended, its trajectory are this one's from now on,
+--- and what this one would have done is given up.
+---@async
+---@param fork? agentbox.Rollout   # nil, as when none was the best: nothing happens
+function Rollout:adopt(fork)
+  if not fork then return end
+  if fork.parent ~= self then error("rollout:adopt: not a fork of this rollout", 2) end
+  if self.traj then error("rollout:adopt: the rollout has ended", 2) end
+  if self.performance then self.performance:close() end
+  self:_close_tools()
+  local on_end, parent, owns_model = self.opts.on_end, self.parent, self.plan.owns_model
+  self.plan.owns_model = nil
+  self:_release()
+  for key in pairs(self) do self[key] = nil end
+  for key, value in pairs(fork) do self[key] = value end
+  self.opts.on_end, self.parent, self.plan.owns_model = on_end, parent, owns_model
+  forks.give_up(fork)
+  if not self.traj then return end
+  self:_release()
+  if on_end then on_end(self.traj) end
+end
+
+-- Plays a stored rollout again up to a turn, and gives n that go on from there.
+local function restored(opts, n, plan_of)
+  local base_opts, problem = forks.replay(opts)
+  if not base_opts then return nil, problem end
+  local base <close>, wrong = M.start(base_opts)
+  if not base then return nil, wrong end
+  base:step(opts.from.turn)
+  if base.stop then return nil, forks.not_reached(base, opts.from.turn) end
+  problem = forks.refusal(base)
+  if problem then return nil, problem end
+  local boxes
+  boxes, problem = base.sandbox:fork(n)
+  if not boxes then return nil, problem end
+  local list = {}
+  for i, sb in ipairs(boxes) do list[i] = child(base, plan_of(base, i), opts, sb) end
+  return forks.list(list)
+end
+
+--- Rollouts that go on from a turn of a stored one, each in a sandbox of its own: `from` of the options says which.
+---@async
+---@param opts agentbox.RolloutOpts
+---@param n integer
+---@return agentbox.Forks? forks   # a list; closing it closes them
+---@return agentbox.Err? err       # also when that turn cannot be reached again in the same state
+function M.forks(opts, n)
+  opts = schema.options(opts, plans.OPTIONS, "rollout.forks")
+  if not opts.from then error("rollout.forks: the option from is missing", 2) end
+  local plan, problem = plans.make(opts)
+  if not plan then return nil, problem end
+  return restored(opts, n, function(base, i) return forks.plan(base, plan, i) end)
+end
+
 --- Starts a rollout that is stepped by hand. Close it, or finish it.
 ---@async
 ---@param opts agentbox.RolloutOpts
@@ -233,6 +325,11 @@ function M.start(opts)
   opts = schema.options(opts, plans.OPTIONS, "rollout")
   local plan, problem = plans.make(opts)
   if not plan then return nil, problem end
+  if opts.from then
+    local list
+    list, problem = restored(opts, 1, function() return plan end)
+    return list and list[1], problem
+  end
   return setmetatable({ plan = plan, opts = opts, rec = new_record(plan, opts), began = time.monotonic() }, Rollout)
 end
 

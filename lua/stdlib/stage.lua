@@ -144,8 +144,19 @@ function Remains:close()
   self._sb, self._layer = nil, nil
 end
 
---- Releases the layer. May be called twice.
+--- For one more who closes it.
+---@return agentbox.Stage
+function Stage:share()
+  self.shares = (self.shares or 0) + 1
+  return self
+end
+
+--- Releases the layer, with the last of those who share it.
 function Stage:close()
+  if self.shares and self.shares > 0 then
+    self.shares = self.shares - 1
+    return
+  end
   if self.spare then self.spare:close() end
   if self.layer then self.layer:close() end
   self.spare, self.layer = nil, nil

@@ -114,6 +114,30 @@ M.commands = {
     },
     run = function(args) return require "agentbox.cli._traj_check".run(args) end,
   },
+  {
+    name = "fork", summary = "go on from a turn of a stored trajectory, several times",
+    description = "Plays the trajectory again up to the tool results of turn K, in a fresh sandbox of the same task, and "
+        .. "goes on from there N times, each in a fork of that sandbox with the same messages and what is left of the "
+        .. "budgets. Each request on the way must be the recorded one, else the turn is refused. The settings must be "
+        .. "those of the run. Exit status: 0 when one is solved, 1 when none is, 3 when the infrastructure failed.",
+    arguments = { { "path", "a trajectory; where there are several, PATH#ID" } },
+    options = {
+      { "--task", "TASK", "its task: a folder or a file" },
+      { "--turn", "K", "after this turn; 0 is the beginning", integer = true },
+      { "--n", "N", "how many", integer = true, default = 1 },
+      { "-m --model", "NAME", "the model that goes on, as for run", default = "mock" },
+      { "--base-url", "URL", "the model server" },
+      { "--api-key", "KEY", "its key; better in the environment as OPENAI_API_KEY" },
+      { "--temperature", "T", "sampling temperature", number = true, default = 0.7 },
+      { "--seed", "N", "seed of sampling, another one for each fork", integer = true },
+      { "--max-steps", "N", "turns that may use tools, those before the fork included", integer = true, default = 40 },
+      { "--tools", "LIST", "structured, shell, custom, or names separated by commas", default = "structured" },
+      { "--tool", "FILE", "add the tool that FILE defines (repeatable)", repeats = true },
+      { "-o --out", "DIR", "where trajectories go", default = "trajectories" },
+      { "--json", "print one JSON object a line" },
+    },
+    run = function(args) return require "agentbox.cli._traj_fork".run(args) end,
+  },
 }
 
 return M

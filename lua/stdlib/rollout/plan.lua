@@ -51,6 +51,7 @@ M.OPTIONS = {
   sandbox = { "record", fields = SANDBOX, default = {} }, verifier = { "any" }, seed = { "integer" },
   sampling = { "map" }, run_id = { "string" }, id = { "string" }, attempt = { "integer", min = 0 },
   group = { "map" }, metadata = { "map" }, on_end = { "function" },
+  from = { "record", fields = { traj = { "string|table", required = true }, turn = { "integer", min = 0, required = true } } },
 }
 
 local LOOP = { "max_repeats", "max_malformed", "max_empty", "before_turn", "after_turn", "on_tool_call" }
