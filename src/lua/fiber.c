@@ -12,7 +12,12 @@
 
 #define FIBER_TYPE "agentbox.fiber"
 
-enum { GRACE_MS = 5000, POOL_SIZE = 32 };
+enum {
+    GRACE_MS = 5000,
+    POOL_SIZE = 32,
+    INNER_MAX = 8,   /* turns inside of turns: each takes a piece of the C stack */
+    INNER_US = 1000, /* a turn that has lasted so long begins no other inside of it */
+};
 
 /* Its address is the registry key of the table fiber -> userdata, which anchors the
  * living. */
@@ -512,6 +517,23 @@ static void close_hard(struct ab_fiber *f)
     f->status = AB_FIBER_FAILED;
 }
 
+/* After a turn that ended with rc. */
+static void settle(struct ab_fiber *f, int rc)
+{
+    if (rc == LUA_YIELD) {
+        if (f->sliced)
+            f->status = AB_FIBER_READY;
+        if (f->status == AB_FIBER_READY)
+            ab_fiber_make_ready(f);
+        return;
+    }
+    if (!is_dead(f))
+        f->status = AB_FIBER_FAILED; /* out of memory while keeping the result */
+    if (rc != LUA_OK)
+        lua_resetthread(f->co);
+    retire(f, rc == LUA_OK);
+}
+
 static void resume(struct ab_fiber *f)
 {
     struct ab_sched *s = f->sched;
@@ -532,18 +554,51 @@ static void resume(struct ab_fiber *f)
     }
     f->sliced = s->slicing;
     end(f);
-    if (rc == LUA_YIELD) {
-        if (f->sliced)
-            f->status = AB_FIBER_READY;
-        if (f->status == AB_FIBER_READY)
-            ab_fiber_make_ready(f);
+    settle(f, rc);
+}
+
+static bool may_run_inside(lua_State *L, const struct ab_fiber *f)
+{
+    const struct ab_sched *s = f->sched;
+    return f->status == AB_FIBER_READY && !f->started && !f->pending && s->running &&
+           s->running->co == L && s->blocked == 0 && s->inner < INNER_MAX &&
+           ab_sched_elapsed_ns(s) < INNER_US * 1000u;
+}
+
+/* From here on `f` runs and pays. What ran until now has been charged. */
+static void take_turn(struct ab_sched *s, struct ab_fiber *f)
+{
+    struct ab_account *before = s->running->account;
+    ab_sched_charge_cpu(s);
+    if (f->account->cpu_limit_ns && !before->cpu_limit_ns)
+        s->resumed_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (s->heap)
+        s->heap->charged = f->account;
+    s->running = f;
+    s->active = f->co;
+}
+
+void ab_fiber_run_inside(lua_State *L, struct ab_fiber *f)
+{
+    struct ab_sched *s = f->sched;
+    if (is_dead(f) || !may_run_inside(L, f))
         return;
-    }
-    if (!is_dead(f))
-        f->status = AB_FIBER_FAILED; /* out of memory while keeping the result */
-    if (rc != LUA_OK)
-        lua_resetthread(f->co);
-    retire(f, rc == LUA_OK);
+    struct ab_fiber *outer = s->running;
+    int nres = 0, nargs = lua_gettop(f->co) - 1;
+    ab_list_remove(&f->link);
+    f->status = AB_FIBER_RUNNING;
+    f->started = true;
+    take_turn(s, f);
+    s->inner++;
+    ab_slice_begin(f->co);
+    int rc = lua_resume(f->co, L, nargs, &nres);
+    s->inner--;
+    lua_sethook(f->co, NULL, 0, 0);
+    f->sliced = s->slicing;
+    s->slicing = false;
+    s->blocked = 0;
+    take_turn(s, outer);
+    settle(f, rc);
 }
 
 /* One pass over what is ready now; a busy fiber goes to the end and waits for its next

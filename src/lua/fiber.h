@@ -78,6 +78,7 @@ struct ab_sched {
     int live;
     int failed;
     int pooled;     /* coroutines kept for the next fibers */
+    int inner;      /* turns that began inside of the running one */
     int blocked;    /* nested coroutines that a slice cannot leave */
     bool slicing;   /* a slice is on its way out to the scheduler */
     bool deferring; /* the collector waits for the end of the turn */
@@ -127,6 +128,12 @@ AB_NORETURN void abl_raise_cancel(lua_State *L, struct ab_fiber *f);
 /* Cancels with code `timeout` after ms; replaces an earlier deadline. */
 void ab_fiber_set_deadline(struct ab_fiber *f, uint64_t ms);
 void ab_fiber_clear_deadline(struct ab_fiber *f);
+
+/* Gives a fiber that has not begun its first turn inside of that of L, which is the
+ * running one's coroutine: a child that does not wait has ended when this returns, and
+ * nobody queued for it. Does nothing when the turn has lasted already, so that others
+ * get theirs: the child is in the ready queue as before. */
+void ab_fiber_run_inside(lua_State *L, struct ab_fiber *f);
 
 /* Ceilings for the fiber and for the children that it starts from now on; 0 leaves one as
  * it is. Over the memory ceiling an allocation raises; a used-up CPU budget is a cancel,

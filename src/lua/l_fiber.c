@@ -137,6 +137,13 @@ static int l_join(lua_State *L)
     return abl_wait(L, anchor, push_joined);
 }
 
+/* fiber:begin(): its first turn now, inside of the caller's, if there is time for it. */
+static int l_begin(lua_State *L)
+{
+    ab_fiber_run_inside(L, abl_check_fiber(L, 1));
+    return 0;
+}
+
 /* Lets the other fibers and the loop have a turn. */
 static int l_yield(lua_State *L)
 {
@@ -282,17 +289,10 @@ static int l_heap_limit(lua_State *L)
 int luaopen_agentbox_sys_fiber(lua_State *L)
 {
     static const luaL_Reg methods[] = {
-        {"cancel", l_cancel},
-        {"join", l_join},
-        {"status", l_status},
-        {"wake", l_wake},
-        {"set_deadline", l_set_deadline},
-        {"locals", l_locals},
-        {"limit", l_limit},
-        {"cancelled", l_cancelled},
-        {"memory", l_memory},
-        {"expired", l_expired},
-        {NULL, NULL},
+        {"cancel", l_cancel}, {"join", l_join},       {"begin", l_begin},
+        {"status", l_status}, {"wake", l_wake},       {"set_deadline", l_set_deadline},
+        {"locals", l_locals}, {"limit", l_limit},     {"cancelled", l_cancelled},
+        {"memory", l_memory}, {"expired", l_expired}, {NULL, NULL},
     };
     static const luaL_Reg lib[] = {
         {"spawn", l_spawn},           {"current", l_current}, {"park", l_park},

@@ -101,6 +101,7 @@ function M.call(fn, limits, timeout_s, ...)
   local child = fiber.spawn(body, fn, ...)
   local scope <close> = setmetatable({ child }, scope_meta) -- luacheck: ignore
   child:limit(limits.ceiling or { memory_bytes = limits.memory_bytes, cpu_s = limits.cpu_s })
+  child:begin() -- most functions do not wait: they end here, and join starts no timer
   return settle(limits, blame, timeout_s, child:join(timeout_s))
 end
 
