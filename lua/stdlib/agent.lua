@@ -19,6 +19,21 @@ local NO_CALLS = {}
 local new_message = sys.shape("role", "content")
 local new_answer = sys.shape("role", "tool_call_id", "name", "content")
 
+---@class agentbox.AgentRequest: agentbox.Request
+---@field clock agentbox.Budget
+---@field private _rec agentbox.Recorder
+---@field private _leaf? integer
+local Request = {}
+
+--- The JSON text of the messages, when the record has it: a turn encodes only what it added.
+---@return string?
+function Request:history() return self._leaf and self._rec:history(self._leaf, self.messages) end
+
+--- What the requests of a rollout have in common and no model sends.
+local function new_request_meta(ctx)
+  return { __index = { history = Request.history, clock = ctx.budget, _rec = ctx.rec } }
+end
+
 ---@class agentbox.Ctx
 ---@field task agentbox.Task
 ---@field sandbox agentbox.Sandbox
@@ -36,6 +51,7 @@ local new_answer = sys.shape("role", "tool_call_id", "name", "content")
 ---@field session string                # the same in every request of this rollout
 ---@field sampling? table
 ---@field doing? "model"|"tools"          # what it waits for now
+---@field private request_meta table
 ---@field spent { model_s: number, tool_s: number }
 local Ctx = {}
 Ctx.__index = Ctx
@@ -45,6 +61,7 @@ Ctx.__index = Ctx
 ---@return agentbox.Ctx
 function M.ctx(fields)
   fields.messages = json.array {}
+  fields.request_meta = new_request_meta(fields)
   fields.spent = { model_s = 0, tool_s = 0 }
   fields.log = {
     info = function(text) fields.rec:event("info", tostring(text)) end,
@@ -150,14 +167,6 @@ local function complete(model, request)
   return async.timeout(request.timeout_s + GRACE_S, model.complete, model, request)
 end
 
----@class agentbox.AgentRequest: agentbox.Request
-local Request = {}
-Request.__index = Request
-
---- The JSON text of the messages, when the record has it: a turn encodes only what it added.
----@return string?
-function Request:history() return self._leaf and self._rec:history(self._leaf, self.messages) end
-
 --- One model call over the whole conversation: counted, recorded, appended.
 ---@async
 ---@return agentbox.Response? response
@@ -166,9 +175,8 @@ function Ctx:ask()
   local wire = self.tools:wire()
   local request = setmetatable({
     messages = self.messages, tools = wire, tool_choice = wire and "auto" or nil, sampling = self.sampling,
-    session = self.session, timeout_s = self.budget:step_s(), clock = self.budget, _rec = self.rec,
-    _leaf = self.leaf,
-  }, Request)
+    session = self.session, timeout_s = self.budget:step_s(), _leaf = self.leaf,
+  }, self.request_meta)
   local began = time.monotonic()
   self.doing = "model"
   local response, problem = complete(self.model, request)

@@ -73,9 +73,13 @@ local function form_of(name, request)
   return known.text
 end
 
+local function unsent_of(name, request)
+  return { request = request, count = #request.messages, name = name, form = form_of(name, request) }
+end
+
 local function finished(name, request, response, text, queued)
   local now = time.now()
-  response.unsent = { request = request, count = #request.messages, name = name, form = form_of(name, request) }
+  response.unsent = unsent_of(name, request)
   response.raw_response, response.made, response.tries = text, true, 1
   response.times = { queued = queued, first = now, done = now }
   return setmetatable(response, unsent)
@@ -142,10 +146,12 @@ local function plain_response(name, request, answer, queued)
   local id = "chatcmpl-" .. name .. "-" .. (request.session or "0") .. "-" .. position
   local said = put_message("assistant", answer.content or json.null, calls and json.encode(calls))
   local text = put_reply(id, "chat.completion", queued // 1 | 0, name, "[" .. put_choice(0, said, finish) .. "]", usage)
-  return finished(name, request, {
-    message = message, finish = { raw = finish, norm = finish }, usage = reply.usage(usage), repaired = false, notes = {},
-    response_id = id, served_model = name,
-  }, text, queued)
+  local now = time.now()
+  return setmetatable({ -- whole at once: a table that grows is made twice
+    message = message, finish = { raw = finish, norm = finish }, usage = reply.usage(usage), notes = {}, tries = 1,
+    repaired = false, made = true, raw_response = text, unsent = unsent_of(name, request), response_id = id,
+    served_model = name, times = { queued = queued, first = now, done = now },
+  }, unsent)
 end
 
 --- Makes the response of an answer: a text, or { content, tool_calls = { { name, arguments } }, finish_reason, usage }.
