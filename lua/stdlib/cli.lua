@@ -16,6 +16,7 @@ M.commands = {
   { "test", "run the Lua tests under a folder" },
   { "export", "write trajectories in a trainer's format" },
   { "traj", "look at a saved trajectory" },
+  { "generate", "make tasks with a model, and check tasks" },
   { "sandbox", "run a command in a sandbox, check a backend" },
   { "image", "pull, import, build and remove images for sandboxes" },
   { "build-image", "build an image with Docker or podman" },

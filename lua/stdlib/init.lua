@@ -17,6 +17,7 @@ local loader = require "agentbox.loader"
 ---@field err agentbox.err
 ---@field export agentbox.export
 ---@field fs agentbox.fs
+---@field generate agentbox.generate
 ---@field hash agentbox.hash
 ---@field http agentbox.http
 ---@field image agentbox.image
@@ -48,7 +49,7 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config conform err export fs hash http image json log model outcome path probe prompt rand re rollout
+  agent async cli config conform err export fs generate hash http image json log model outcome path probe prompt rand re rollout
   runner sandbox schema secret store task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name

@@ -1,0 +1,44 @@
+-- A batch whose process kills itself at its nth write to the disk (KILL_AT; 0 never): before it or after it by turns.
+local ab = require "agentbox"
+
+local at, count = tonumber(os.getenv "KILL_AT"), 0
+
+local function die() os.execute "kill -9 $PPID" end
+
+local function deadly(fn)
+  return function(...)
+    count = count + 1
+    local mine = count
+    if mine * 2 - 1 == at then die() end
+    local result = table.pack(fn(...))
+    if mine * 2 == at then die() end
+    return table.unpack(result, 1, result.n)
+  end
+end
+
+local log = require "agentbox.store.log"
+local open = log.open
+function log.open(opts)
+  local one, problem = open(opts)
+  if one then one.append = deadly(one.append) end
+  return one, problem
+end
+local fs = require "agentbox.fs"
+fs.rename = deadly(fs.rename)
+
+local language = ab.generate.language {
+  api = 1, name = "words", extensions = { "txt" }, is_test = function(path) return path:find "^tests/" ~= nil end,
+  stub = "?", cheat = "", teach = "Words.",
+}
+local model = ab.model.fn(function(request)
+  local n = request.session:match "%d+"
+  local word = tostring(tonumber(n) * 7919 ^ 3):rep(9, n)
+  return ab.json.encode {
+    task_id = "t" .. n, description = "Say it.",
+    solution_files = { ["a.txt"] = ("# BEGIN SOLUTION\n%s\n# END SOLUTION\n"):format(word) }, test_files = { ["tests/t.txt"] = word },
+  }
+end)
+local factory = ab.generate.pipeline {
+  model = model, language = language, min_asserts = 0, stages = ab.generate.two_stage():remove "sandbox",
+}
+for _ in factory:batch { target = 6, concurrency = 2, out = arg[1] } do end -- luacheck: ignore
