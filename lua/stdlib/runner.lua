@@ -166,9 +166,16 @@ function Run:_attempt_ended(one, result, again)
   check_quota(self, result)
 end
 
+-- What a member cost that has no place in its group: what is known only after the group was closed.
+local function add_waste(self, steps, tokens)
+  local waste = self.tally.waste
+  waste.steps, waste.tokens = waste.steps + (steps or 0), waste.tokens + (tokens or 0)
+end
+
 function Run:_member_ended(one, result)
   if one.state == "ended" then return end
   local group = one.group
+  if group.closed then add_waste(self, result.steps, result.tokens) end
   group:note(one, result)
   self.tally:ended(result)
   self:_event("rollout", {
@@ -206,8 +213,7 @@ function Run:_settle(one)
   one.ending, one.traj, one.rollout = nil, nil, nil
   local budget = traj and traj.metrics or {}
   if ending.kind == "surplus" then
-    local waste = self.tally.waste
-    waste.steps, waste.tokens = waste.steps + (budget.steps or 0), waste.tokens + (budget.total_tokens or 0)
+    add_waste(self, budget.steps, budget.total_tokens)
     one.state = "ended"
     return
   end

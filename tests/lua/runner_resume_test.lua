@@ -1,0 +1,135 @@
+--- Runs of many rollouts. What a resumed run does.
+local err = require "agentbox.err"
+local lu = require "luaunit"
+local model = require "agentbox.model"
+local runs = dofile((arg[0]:gsub("lua/[^/]*$", "support/runs.lua")))
+
+local M = {}
+
+local tasks, start, gather, ids = runs.tasks, runs.start, runs.gather, runs.ids
+local tmp, by_slot, by_member = runs.tmp, runs.by_slot, runs.by_member
+
+local function counting()
+  local self = { calls = {} }
+  self.model = model.fn(function(request)
+    local place = request.session:match "[^/]+/(.+)"
+    self.calls[#self.calls + 1] = place
+    if self.stop_after and #self.calls >= self.stop_after then self.on_stop() end
+    return "done"
+  end)
+  return self
+end
+
+function M.test_B97_B103_a_resumed_run_does_what_is_wanted_less_what_is_done()
+  local dir <close> = tmp()
+  local counted = counting()
+  local function go(opts)
+    local all = { tasks = tasks(12), model = counted.model, out = dir.path, run_id = "r", agentbox_json = false }
+    for key, value in pairs(opts) do all[key] = value end
+    local run <close> = start(all)
+    return run:wait()
+  end
+  go { limit = 5 }
+  lu.assertEquals(#counted.calls, 5)
+  lu.assertEquals(go { limit = 8, resume = true }.kept, 5)
+  lu.assertEquals(#counted.calls, 8)
+  local sum = go { n = 3, resume = true, limit = 8 }
+  lu.assertEquals({ sum.rollouts, sum.kept, sum.solved }, { 24, 8, 24 })
+  go { n = 3, resume = true }
+  lu.assertEquals(#counted.calls, 36)
+  local seen = {}
+  for _, place in ipairs(counted.calls) do
+    lu.assertNil(seen[place], place)
+    seen[place] = true
+  end
+  for _, list in pairs(by_slot(dir.path)) do lu.assertEquals(#list, 1) end
+end
+
+function M.test_B103_more_of_a_group_that_is_closed_is_a_group_of_its_own()
+  local dir <close> = tmp()
+  local counted = counting()
+  local function go(n, resume)
+    local run <close> = start { tasks = tasks(3), n = n, group_size = n, model = counted.model, out = dir.path, run_id = "r",
+      resume = resume, agentbox_json = false }
+    return ids(gather(run)), run:wait()
+  end
+  lu.assertEquals((go(2)), { "t1", "t2", "t3" })
+  local more, sum = go(5, true)
+  lu.assertEquals(more, { "t1+2", "t2+2", "t3+2" })
+  lu.assertEquals({ sum.rollouts, sum.kept, #counted.calls }, { 15, 6, 15 })
+  more, sum = go(5, true)
+  lu.assertEquals({ more, sum.kept, #counted.calls }, { {}, 15, 15 })
+  lu.assertEquals({ (go(4, true)), #counted.calls }, { {}, 15 }) -- fewer are there already
+end
+
+function M.test_B97_a_stopped_run_goes_on_and_delivers_once()
+  local dir <close> = tmp()
+  local counted = counting()
+  local given = {}
+  local function go(resume, stop_after)
+    local run
+    counted.stop_after = stop_after and #counted.calls + stop_after
+    counted.on_stop = function() run:stop "test" end
+    run = start { tasks = tasks(20), n = 3, model = counted.model, out = dir.path, run_id = "r", resume = resume,
+      agentbox_json = false, concurrency = 4 }
+    local _ <close> = run
+    for group in run:groups() do
+      given[#given + 1] = group.id
+      lu.assertEquals(#assert(group:trajectories()), 3)
+      assert(run:ack(group))
+    end
+    return run:wait()
+  end
+  go(false, 25)
+  go(true, 10)
+  go(true, 9)
+  local sum = go(true)
+  lu.assertEquals({ sum.rollouts, sum.solved, sum.groups.closed }, { 60, 60, 20 })
+  table.sort(given)
+  local wanted = {}
+  for i = 1, 20 do wanted[i] = "t" .. i end
+  table.sort(wanted)
+  lu.assertEquals(given, wanted)
+  for _, list in pairs(by_slot(dir.path)) do lu.assertEquals(#list, 1) end
+end
+
+function M.test_groups_that_nobody_acknowledged_come_again()
+  local dir <close> = tmp()
+  local function go(resume, acked)
+    local run <close> = start { tasks = tasks(4), n = 2, out = dir.path, run_id = "r", resume = resume, agentbox_json = false,
+      concurrency = 1 }
+    local got = {}
+    for group in run:groups() do
+      got[#got + 1] = group.id
+      if acked[group.id] then assert(run:ack(group)) end
+    end
+    return got
+  end
+  lu.assertEquals(go(false, { t1 = true, t3 = true }), { "t1", "t2", "t3", "t4" })
+  lu.assertEquals(go(true, { t2 = true, t3 = true }), { "t2", "t3", "t4" }) -- t3 was acknowledged beyond a gap
+  lu.assertEquals(go(true, {}), { "t4" })
+end
+
+function M.test_what_failed_in_all_attempts_stands_until_it_is_asked_for()
+  local dir <close> = tmp()
+  local broken = true
+  local asks = by_member(function(name)
+    if broken and name == "t2" then return nil, err.new("model", "HTTP 500") end
+    return "done"
+  end)
+  local function go(opts)
+    local all = { tasks = tasks(3), model = asks, out = dir.path, run_id = "r", agentbox_json = false, attempts = 2 }
+    for key, value in pairs(opts) do all[key] = value end
+    local run <close> = start(all)
+    return run:wait()
+  end
+  lu.assertEquals({ go({}).unscored }, { 1 })
+  broken = false
+  local sum = go { resume = true }
+  lu.assertEquals({ sum.unscored, sum.attempts }, { 1, 0 })
+  sum = go { resume = true, retry_errors = true }
+  lu.assertEquals({ sum.unscored, sum.attempts, sum.solved }, { 0, 1, 3 })
+  lu.assertEquals(#by_slot(dir.path)["t2/0"], 3)
+end
+
+return M
