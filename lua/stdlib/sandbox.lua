@@ -26,7 +26,7 @@ M.DEFAULT_LIMITS = { memory_mb = 512, cpu_count = 1, pids_limit = 256, disk_mb =
 ---@class agentbox.SandboxSpec
 ---@field backend? string          # "native", "docker", "podman"; "none" is no sandbox
 ---@field image? string            # "host": the host's /usr over a generated root; an image (docs/images.md); an absolute directory
----@field network? "none"|"full"
+---@field network? "none"|"full"|agentbox.NetworkList
 ---@field limits? { memory_mb?: number, cpu_count?: number, pids_limit?: integer, disk_mb?: number, inodes?: integer, nofile?: integer }
 ---@field env? table<string, string>
 ---@field workspace? string
@@ -127,6 +127,10 @@ function M.create(spec)
   if not backend then return nil, problem end
   if (spec.runtime or spec.read_only) and not backend.is_container then
     return nil, err.new("unsupported", ("backend %s has no option runtime or read_only"):format(kind))
+  end
+  if type(spec.network) == "table" and not backend.can_allow then
+    return nil, err.new("unsupported", ("backend %s has no list of what may be reached: network is none or full there")
+      :format(kind), { hint = "use the native backend, which takes images too" })
   end
   local image = {}
   if backend.image then
@@ -230,6 +234,30 @@ end
 ---@return agentbox.Err? err
 function Sandbox:usage()
   return self._raw:usage()
+end
+
+---@class agentbox.Denial
+---@field name? string            # of the host, as it was asked for
+---@field address? string
+---@field port? integer           # absent for a question for a name
+---@field protocol "tcp"|"udp"|"dns"
+---@field why "name"|"address"|"port"|"private_address"|"server_name"|"limit"
+---@field count integer           # so many times
+---@field at number               # first and last, seconds since 1970
+---@field last number
+
+---What a sandbox with a list of what it may reach was refused, oldest first: at most 256 different attempts. Stays
+---known after the end.
+---@return agentbox.Denial[]
+function Sandbox:denied()
+  return self._raw.denied and self._raw:denied() or {}
+end
+
+---Connections through that list: made, failed outside, open now; attempts refused; bytes both ways; names asked for. nil
+---for a sandbox without one.
+---@return { connections: integer, failed: integer, open: integer, denied: integer, bytes: integer, questions: integer }?
+function Sandbox:traffic()
+  return self._raw.traffic and self._raw:traffic() or nil
 end
 
 ---Kills everything that commands started or left running; nothing of it is alive when this returns. Backend none

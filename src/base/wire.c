@@ -147,6 +147,9 @@ long ab_wire_put_create(uint8_t *buf, size_t cap, const struct ab_wire_create *m
     put_u64(&o, m->memory_bytes);
     put_u64(&o, m->pids);
     put_u64(&o, m->nofile);
+    put_u32(&o, m->nports);
+    for (uint32_t i = 0; i < m->nports; i++)
+        put_u32(&o, m->ports[i]);
     put_str(&o, m->image);
     put_str(&o, m->hostname);
     put_str(&o, m->workspace);
@@ -167,6 +170,11 @@ int ab_wire_get_create(const uint8_t *buf, size_t len, struct ab_wire_create *m)
     m->memory_bytes = get_u64(&in);
     m->pids = get_u64(&in);
     m->nofile = get_u64(&in);
+    m->nports = get_u32(&in);
+    if (m->nports > AB_WIRE_PORTS)
+        in.bad = true;
+    for (uint32_t i = 0; !in.bad && i < m->nports; i++)
+        m->ports[i] = (uint16_t)get_u32(&in);
     m->image = get_str(&in);
     m->hostname = get_str(&in);
     m->workspace = get_str(&in);

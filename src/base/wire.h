@@ -24,6 +24,7 @@
 #define AB_WIRE_FDS      72    /* descriptors beside one packet */
 #define AB_WIRE_LAYERS   64    /* frozen layers below one sandbox */
 #define AB_WIRE_CGROUPS  4     /* hierarchies of cgroup v1 that are joined */
+#define AB_WIRE_PORTS    16    /* that a sandbox with a list may connect to */
 #define AB_WIRE_ANY_SLOT UINT32_MAX
 
 enum ab_wire_type {
@@ -42,6 +43,8 @@ enum ab_wire_type {
     AB_WIRE_GROUP, /* engine to zygote: a process group of the host, to die with us */
     AB_WIRE_LAID,  /* answers a swap, a merger, a view; fds: upper file system, file tree
                     */
+    AB_WIRE_GATE, /* before BORN; fds: socket for names, one for each port, one that tells
+                     of other attempts, if there is one */
     AB_WIRE_TYPES
 };
 
@@ -54,6 +57,8 @@ enum ab_wire_create_flag {
                                   lives, in which nobody but pid 1 does */
     AB_WIRE_MERGE = 1 << 5,    /* no sandbox at all: the layers, copied into one */
     AB_WIRE_VIEW = 1 << 6,     /* no sandbox at all: the file tree that one would have */
+    AB_WIRE_NET_GATE =
+        1 << 7, /* a namespace that leads to the engine: GATE comes first */
 };
 
 struct ab_wire_setup {
@@ -69,6 +74,8 @@ struct ab_wire_create {
     uint32_t v1;     /* how many cgroup.procs files */
     uint64_t disk_bytes, inodes, shm_bytes;
     uint64_t memory_bytes, pids, nofile;
+    uint32_t nports; /* with AB_WIRE_NET_GATE */
+    uint16_t ports[AB_WIRE_PORTS];
     const char *image; /* absolute directory unless AB_WIRE_HOST_IMAGE */
     const char *hostname;
     const char *workspace;

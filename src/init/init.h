@@ -14,6 +14,7 @@
  *     host.c      once: user namespace, private mounts, uid ranges
  *     ranges.c    once: several users for an ordinary user
  *     net.c       networks: made, kept ready, used again
+ *     gate.c      networks whose connections end at the engine
  *     skeleton.c  once: the generated root file system of image "host"
  *     tree.c      per sandbox: quota, overlays, the engine's tree and the child's
  *     tree_old.c  the same before Linux 6.15, in the namespace of store.c
@@ -123,6 +124,10 @@ int ab_host_idmap(int tree, int userns);
 int ab_host_empty_tmpfs(const char *size, unsigned attr);
 int ab_host_new_skeleton(struct zygote *z);
 int ab_host_new_dev(uint32_t uid); /* root only: device nodes, read-only */
+
+/* gate.c: in the namespace that we are in, which is new. Gives the number of descriptors
+ * that GATE carries, or -1. */
+int ab_gate_open(const uint16_t *ports, int nports, int fds[AB_WIRE_PORTS + 2]);
 
 /* ranges.c: ask, enter the user namespace, wait; 0 when its ids are mapped. */
 struct ab_ranges {

@@ -62,7 +62,7 @@ static void life_begin(int pidfd, struct box *b)
     }
     *life = (struct life){
         .pidfd = pidfd, .slot = slot, .upper = b->upper_number, .net = -1, .next = lives};
-    if (!(b->spec.flags & AB_WIRE_NET_FULL)) {
+    if (!(b->spec.flags & (AB_WIRE_NET_FULL | AB_WIRE_NET_GATE))) {
         life->net = ab_keep_fd(b->net);
         b->net = -1;
     }

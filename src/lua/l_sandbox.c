@@ -72,8 +72,9 @@ static struct abl_sandbox *new_sandbox(lua_State *L, const char *workspace)
 /* ---- create ---- */
 
 static const char *const spec_keys[] = {
-    "image", "layers",     "network", "hostname", "workspace", "memory_bytes",   "cpus",
-    "pids",  "disk_bytes", "inodes",  "nofile",   "env",       "boot_timeout_s", NULL,
+    "image",        "layers", "network",        "hostname",   "workspace",
+    "memory_bytes", "cpus",   "pids",           "disk_bytes", "inodes",
+    "nofile",       "env",    "boot_timeout_s", "allow",      NULL,
 };
 
 static uint64_t opt_count(lua_State *L, const char *key)
@@ -136,6 +137,7 @@ static int push_created(lua_State *L, struct ab_op *op)
     if (op->err)
         return abl_push_err(L, op->err, "sandbox.create");
     s->sb = ab_life_take(op);
+    abl_open_door(abl_loop(L), s);
     snprintf(s->id, sizeof s->id, "%d-%u", (int)getpid(), s->sb->number);
     lua_pushvalue(L, 2);
     return 1;
@@ -153,7 +155,9 @@ static int l_create(lua_State *L)
     double patience_s = abl_opt_number(L, 1, "boot_timeout_s", BOOT_TIMEOUT_S);
     luaL_argcheck(L, patience_s > 0 && patience_s < 1e6, 1,
                   "boot_timeout_s: must be above 0");
-    new_sandbox(L, spec.workspace);
+    struct abl_sandbox *s = new_sandbox(L, spec.workspace);
+    if (abl_take_allow(L, s, &spec, &err) < 0)
+        return abl_push_err(L, &err, "sandbox.create");
     struct ab_anchor *anchor = abl_anchor(L);
     if (ab_sandbox_begin(&spec, &sb, &err) < 0)
         return abl_push_err(L, &err, "sandbox.create");
@@ -303,6 +307,7 @@ void abl_sandbox_close_outside(struct abl_sandbox *s)
 {
     ab_pasta_stop(s->pasta);
     s->pasta = NULL;
+    abl_close_door(s);
     if (s->plain >= 0)
         close(s->plain);
     s->plain = -1;
@@ -333,6 +338,9 @@ static int l_gc(lua_State *L)
     if (s->scratch && s->plain_dir && ab_fs_remove(s->plain_dir, true, &err) < 0)
         ab_log(AB_LOG_WARN, "%s", err.msg);
     abl_sandbox_close_outside(s);
+    free(s->denials);
+    s->denials = NULL;
+    s->ndenials = 0;
     if (s->sb) {
         struct ab_op *op = ab_life_close(abl_loop(L), s->sb, false);
         s->sb = NULL;
@@ -514,11 +522,13 @@ int luaopen_agentbox_sys_sandbox(lua_State *L)
         {"create", l_create}, {"plain", l_plain}, {NULL, NULL}};
     abl_sandbox_new_type(L, ABL_SANDBOX, sandbox_methods, l_gc, l_tbc);
     abl_sandbox_file_methods(L);
+    abl_sandbox_net_methods(L);
     abl_sandbox_layer_methods(L);
     lua_pop(L, 2);
     abl_layer_register(L);
     abl_process_register(L);
     luaL_newlib(L, lib);
     abl_sandbox_probe_functions(L);
+    abl_sandbox_net_functions(L);
     return 1;
 }

@@ -4,6 +4,7 @@
 
 #include "lua/conv.h"
 #include "rt/child.h"
+#include "rt/door.h"
 #include "rt/pasta.h"
 #include "sandbox/file.h"
 #include "sandbox/sandbox.h"
@@ -19,6 +20,13 @@ struct abl_sandbox {
     char *plain_dir;        /* owns: its name */
     bool scratch;           /* the directory goes with a handle that nobody closed */
     struct ab_pasta *pasta; /* owns, or NULL */
+    struct ab_allow *allow; /* owns, until there is a door; or NULL */
+    struct ab_door_limits door_limits;
+    struct ab_door *door;      /* owns, or NULL */
+    bool listed;               /* there is a door, or was: what it leaves is */
+    struct ab_denial *denials; /* owns */
+    size_t ndenials;
+    struct ab_door_stats traffic;
     char id[40];
 };
 
@@ -62,8 +70,17 @@ void abl_sandbox_close_outside(struct abl_sandbox *s);
 void abl_sandbox_new_type(lua_State *L, const char *name, const luaL_Reg *methods,
                           lua_CFunction gc, lua_CFunction tbc);
 
-void abl_layer_register(lua_State *L);          /* leaves nothing on the stack */
-void abl_sandbox_layer_methods(lua_State *L);   /* adds to the method table on top */
+void abl_layer_register(lua_State *L);        /* leaves nothing on the stack */
+void abl_sandbox_layer_methods(lua_State *L); /* adds to the method table on top */
+/* l_sandbox_net.c. The option `allow` of the table at 1: fills s and spec; -1 with err
+ * when the list is wrong. open_door: once the sandbox is there. */
+int abl_take_allow(lua_State *L, struct abl_sandbox *s, struct ab_sandbox_spec *spec,
+                   struct ab_err *err);
+void abl_open_door(struct ab_loop *loop, struct abl_sandbox *s);
+void abl_close_door(struct abl_sandbox *s);   /* what was refused is kept */
+void abl_sandbox_net_methods(lua_State *L);   /* adds to the method table on top */
+void abl_sandbox_net_functions(lua_State *L); /* adds to the library table on top */
+
 void abl_process_register(lua_State *L);        /* leaves nothing on the stack */
 void abl_sandbox_file_methods(lua_State *L);    /* adds to the method table on top */
 void abl_sandbox_probe_functions(lua_State *L); /* adds to the library table on top */

@@ -129,6 +129,7 @@ static long encode_create(struct ab_sandbox *sb, const struct ab_sandbox_spec *s
     struct ab_wire_create m = {
         .flags = (sb->host_image ? AB_WIRE_HOST_IMAGE : 0u) |
                  (spec->net_full ? AB_WIRE_NET_FULL : 0u) |
+                 (spec->net_gate ? AB_WIRE_NET_GATE : 0u) |
                  (cgroup2 ? AB_WIRE_CGROUP2 : 0u) | (rlimits ? AB_WIRE_RLIMITS : 0u),
         .slot = spec->layer ? spec->layer->slot : AB_WIRE_ANY_SLOT,
         .layers = nlayers,
@@ -144,6 +145,8 @@ static long encode_create(struct ab_sandbox *sb, const struct ab_sandbox_spec *s
         .workspace = spec->workspace,
         .cgroup = sb->cgroup.name,
     };
+    memcpy(m.ports, spec->ports, sizeof m.ports);
+    m.nports = spec->nports;
     return ab_wire_put_create(buf, room, &m);
 }
 
@@ -301,6 +304,14 @@ int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err)
     switch (ab_wire_type(buf, (size_t)n)) {
     case AB_WIRE_BORN:
         return take_born(sb, buf, (size_t)n, fds, nfds, err);
+    case AB_WIRE_GATE:
+        if (sb->ngate || sb->pidfd >= 0 || nfds < 1 || nfds > AB_WIRE_PORTS + 2) {
+            ab_wire_close_fds(fds, nfds);
+            break;
+        }
+        memcpy(sb->gate, fds, sizeof *fds * (size_t)nfds);
+        sb->ngate = nfds;
+        return 1;
     case AB_WIRE_FAILED:
         if (nfds == 1 && sb->pidfd < 0)
             sb->pidfd = fds[0];
@@ -318,6 +329,14 @@ int ab_sandbox_step(struct ab_sandbox *sb, struct ab_err *err)
         ab_wire_close_fds(fds, nfds);
     }
     return ab_err_set(err, AB_EPROTOCOL, "the sandbox said something unexpected");
+}
+
+int ab_sandbox_take_gate(struct ab_sandbox *sb, int fds[AB_WIRE_PORTS + 2])
+{
+    int n = sb->ngate;
+    memcpy(fds, sb->gate, sizeof *fds * (size_t)n);
+    sb->ngate = 0;
+    return n;
 }
 
 void ab_sandbox_late(struct ab_sandbox *sb, struct ab_err *err)
@@ -361,6 +380,8 @@ void ab_sandbox_kill(struct ab_sandbox *sb)
     close_fd(&sb->files);
     close_fd(&sb->net);
     close_fd(&sb->userns);
+    ab_wire_close_fds(sb->gate, sb->ngate);
+    sb->ngate = 0;
     ab_sandbox_snapshot_end(sb);
 }
 

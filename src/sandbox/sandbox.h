@@ -45,6 +45,9 @@ struct ab_sandbox_spec {
     const char *hostname;
     const char *workspace; /* absolute; made when missing */
     bool net_full;
+    bool net_gate; /* instead: what is connected to on these ports, the engine accepts */
+    uint16_t ports[AB_WIRE_PORTS];
+    uint32_t nports;
     struct ab_limits limits;
     uint64_t disk_bytes, inodes, nofile;
 };
@@ -78,10 +81,12 @@ enum ab_sandbox_state {
 
 struct ab_sandbox {
     enum ab_sandbox_state state;
-    int sock, pidfd; /* owns */
-    int files;       /* owns: the tree for ab_file_* */
-    int upper;       /* owns: moves to the layer when frozen */
-    int net, userns; /* owns: for wiring network full, or -1 */
+    int sock, pidfd;             /* owns */
+    int files;                   /* owns: the tree for ab_file_* */
+    int upper;                   /* owns: moves to the layer when frozen */
+    int net, userns;             /* owns: for wiring network full, or -1 */
+    int gate[AB_WIRE_PORTS + 2]; /* owns: what GATE brought, until taken */
+    int ngate;
     uint32_t pid, slot;
     pid_t zygote; /* who was asked for it */
     struct ab_ids ids;
@@ -131,6 +136,9 @@ void ab_sandbox_late(struct ab_sandbox *sb, struct ab_err *err);
  * kernel would refuse its arguments; AB_ESANDBOX when pid 1 is dead. */
 int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
                     struct ab_child *out, struct ab_err *err) AB_MUST_CHECK;
+
+/* The sockets of a network with a list; gives their number. Once. */
+int ab_sandbox_take_gate(struct ab_sandbox *sb, int fds[AB_WIRE_PORTS + 2]);
 
 /* Asks for the death of every process but pid 1; ab_sandbox_step() gives 0 when they are
  * gone. One at a time. */

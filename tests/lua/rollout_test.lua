@@ -1,5 +1,6 @@
 local err = require "agentbox.err"
 local fs = require "agentbox.sys.fs"
+local json = require "agentbox.json"
 local lu = require "luaunit"
 local model = require "agentbox.model"
 local rollout = require "agentbox.rollout"
@@ -124,8 +125,8 @@ function M.test_bad_input_starts_nothing()
     { { sandbox = { workspace = "//" } }, "must be an absolute path below /" },
     { { tools = { 5 } }, "tools[0]: must be the name of a tool, is 5" },
     { { sandbox = { workspace = "/dev/shm/w" } }, "must not be in /proc or /dev" },
-    { { sandbox = { network = "bogus" } }, "sandbox.network: must be one of none, full" },
-    { { sandbox = { network = { allow = "x" } } }, "sandbox.network: must be text" },
+    { { sandbox = { network = "bogus" } }, "sandbox.network: must be none, full or a list of what to allow" },
+    { { sandbox = { network = { allow = "x" } } }, "sandbox.network.allow: must be a list" },
     { { sandbox = { limits = { memory_mb = 1e300 } } }, "sandbox.limits.memory_mb: must be at most" },
     { { sandbox = { limits = { cpu_count = 1e9 } } }, "sandbox.limits.cpu_count: must be at most" },
     { { sandbox = { limits = { nofile = 3 } } }, "sandbox.limits.nofile: must be at least" },
@@ -304,6 +305,19 @@ function M.test_odd_task_ids()
     local t = run({ task_id = id, description = "--help " .. id, verifier = { command = "true" } }, { "ok" })
     lu.assertEquals({ t.task_id, t.final_status }, { id, "success" })
   end
+end
+
+function M.test_what_the_network_refused_is_in_the_record()
+  local connect = [[python3 -c "import socket
+try: socket.create_connection(('8.8.8.8', 81), 5)
+except OSError: pass"]]
+  local t = run({ verifier = { type = "command", command = "true" } }, { sh "true", sh(connect), "done" },
+    { sandbox = { network = { allow = { "x.test:80" } } } })
+  local network = json.decode(json.encode(t.line.sandbox)).network
+  lu.assertEquals(#network.denied, 1)
+  local denied = network.denied[1]
+  lu.assertEquals({ denied.address, denied.port, denied.turn }, { "8.8.8.8", 81, 2 })
+  lu.assertEquals(network.allow[1], "x.test:80")
 end
 
 return M

@@ -16,6 +16,7 @@ local M = {}
 ---@field inodes? number
 ---@field nofile? number
 ---@field env? table<string, string>   # all of it; nothing is added
+---@field allow? { rules: string[], hosts?: table<string, string>, max_connections?: integer, max_mb?: number, idle_timeout_s?: number }
 
 ---@class agentbox.Layer
 local Layer = {}
@@ -49,6 +50,12 @@ function M.probe() end
 ---@param dry? boolean
 ---@return integer count    # sandboxes of dead engines that were removed, or would be
 function M.sweep(dry) end
+
+--- Whether rules and hosts are well formed.
+---@param list { rules: string[], hosts?: table<string, string> }
+---@return true? ok
+---@return agentbox.Err? err
+function M.check_allow(list) end
 
 --- Removes what is kept of sandboxes that are gone, for those to come.
 function M.forget() end
@@ -130,6 +137,14 @@ function Sandbox:user_count() end
 ---@return integer rest
 ---@return integer count
 function Sandbox:ids() end
+
+--- What a sandbox with a list was refused, from number `from` on.
+---@param from? integer
+---@return agentbox.Denial[]
+function Sandbox:denied(from) end
+
+---@return { connections: integer, failed: integer, open: integer, denied: integer, bytes: integer, questions: integer }?
+function Sandbox:traffic() end
 
 --- Starts what carries network full.
 ---@param setpriv string

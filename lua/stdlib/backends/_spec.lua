@@ -1,6 +1,7 @@
 --- What may be asked of a sandbox. One list for sandbox.create, which raises; for a rollout's plan, where it is an
 --- error before anything has started; and for what a task may say.
 local files = require "agentbox.backends._files"
+local network = require "agentbox.backends._network"
 local schema = require "agentbox.schema"
 
 local M = {}
@@ -22,7 +23,7 @@ function M.limits(kinds)
 end
 
 local SHAPE = {
-  backend = { "string" }, image = { "text" }, network = { "string", enum = { "none", "full" } },
+  backend = { "string" }, image = { "text" }, network = { "string|map" },
   limits = { "record", fields = M.limits "number|boolean" }, env = { "map" }, workspace = { "text" },
   user = { "text|integer" }, name = { "string" }, layers = { "list" }, runtime = { "string" },
   read_only = { "boolean" }, boot_timeout_s = { "number", min = 0.001, max = 86400 },
@@ -71,6 +72,7 @@ function M.check(spec)
   local clean, problem = schema.check(spec, SHAPE)
   if not clean then return nil, problem.msg end
   local wrong = problem_of(clean)
+  if not wrong and clean.network then clean.network, wrong = network.check(clean.network) end
   return not wrong and clean or nil, wrong
 end
 

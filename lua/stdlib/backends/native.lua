@@ -2,10 +2,14 @@
 local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.sys.fs"
+local networks = require "agentbox.backends._network"
 local sys = require "agentbox.sys.sandbox"
 local time = require "agentbox.sys.time"
 
-local M = { name = "native", can_freeze = true }
+local M = { name = "native", can_freeze = true, can_allow = true }
+
+-- Any address would do: all of them lead to the engine, which answers.
+local ENGINE = "198.18.0.1"
 
 local WIRE_WAIT_S = 5
 
@@ -35,6 +39,14 @@ local function has_route(pid)
   return false
 end
 
+-- In an image it may be a link to where a service of the system would keep it.
+local function name_server(raw, address)
+  local text = "nameserver " .. address .. "\n"
+  if raw:write("/etc/resolv.conf", text) then return true end
+  raw:remove "/etc/resolv.conf"
+  return raw:write("/etc/resolv.conf", text)
+end
+
 -- pasta says nothing when it is ready: the route inside does.
 local function wire(raw, setpriv, pasta)
   local ok, problem = raw:wire(setpriv, pasta)
@@ -48,7 +60,7 @@ local function wire(raw, setpriv, pasta)
     end
     fiber.sleep(0.005)
   end
-  return raw:write("/etc/resolv.conf", "nameserver " .. resolver() .. "\n")
+  return name_server(raw, resolver())
 end
 
 ---What a name of an image stands for: nothing more for the host's files and for a directory, else an image of ours.
@@ -74,15 +86,16 @@ function M.create(spec)
       { hint = "apt-get install passt" })
   end
   local raw, problem = sys.create {
-    image = spec.image, layers = spec.layers, network = spec.network, hostname = "sandbox", workspace = spec.workspace,
+    image = spec.image, layers = spec.layers, network = full and "full" or "none", allow = networks.raw(spec.network), hostname = "sandbox", workspace = spec.workspace,
     memory_bytes = limits.memory_mb and math.floor(limits.memory_mb * 1048576) or nil,
     pids = limits.pids_limit or nil, cpus = limits.cpu_count or nil,
     disk_bytes = limits.disk_mb and math.floor(limits.disk_mb * 1048576) or nil, inodes = limits.inodes or nil,
     nofile = limits.nofile or nil, env = spec.env, boot_timeout_s = spec.boot_timeout_s,
   }
-  if not raw or not full then return raw, problem end
+  local listed = type(spec.network) == "table"
+  if not raw or not (full or listed) then return raw, problem end
   local ok
-  ok, problem = wire(raw, setpriv, pasta)
+  if listed then ok, problem = name_server(raw, ENGINE) else ok, problem = wire(raw, setpriv, pasta) end
   if ok then return raw end
   raw:close()
   return nil, problem

@@ -63,10 +63,12 @@ end
 
 ---@async
 ---@param config agentbox.Config
+---@param allow? string[]      # instead of the configuration's network
 ---@return table? sandbox
 ---@return table? err
-function M.sandbox(config)
+function M.sandbox(config, allow)
   local sandbox = chosen(config, "sandbox")
+  if allow and #allow > 0 then sandbox.network = { allow = allow } end
   if not sandbox.backend then return sandbox end
   local names = backends()
   for _, name in ipairs(names) do

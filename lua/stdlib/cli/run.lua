@@ -24,6 +24,7 @@ local M = {
     { "--image", "NAME", "sandbox image", default = "host" },
     { "--backend", "NAME", "what makes sandboxes: native, docker, podman or none", default = "native" },
     { "--network", "let the sandbox reach the network" },
+    { "--allow", "NAME:PORT", "let it reach this and nothing else (repeatable); docs/sandbox.md", repeats = true },
     { "--cpu", "N", "CPUs of the sandbox", number = true, default = 1 },
     { "--memory-mb", "MB", "memory of the sandbox", integer = true, default = 512 },
     { "-o --out", "DIR", "where trajectories go", default = "trajectories" },
@@ -80,7 +81,7 @@ local function options(config, args, task, model)
   local agent, err = parts.agent(config, args)
   if not agent then return nil, err end
   local sandbox
-  sandbox, err = parts.sandbox(config)
+  sandbox, err = parts.sandbox(config, args.allow)
   if not sandbox then return nil, err end
   return {
     task = task, model = model, agent = agent, sandbox = sandbox,

@@ -135,7 +135,7 @@ local function preparer(config, args)
     local agent, sandbox
     agent, err = parts.agent(resolved, args)
     if not agent then return nil, err end
-    sandbox, err = parts.sandbox(resolved)
+    sandbox, err = parts.sandbox(resolved, args.allow)
     if not sandbox then return nil, err end
     return { agent = agent, sandbox = sandbox, verifier = resolved:value "run.verifier" }
   end

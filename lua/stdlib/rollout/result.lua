@@ -1,4 +1,5 @@
 --- rollout/result.lua: what a rollout that has ended tells the recorder. Nothing here waits or decides.
+local json = require "agentbox.json"
 local outcome = require "agentbox.outcome"
 local time = require "agentbox.time"
 
@@ -39,6 +40,29 @@ local function reward_of(ro, out)
   }
 end
 
+-- The turn of a moment: that of the last tool call which had begun by then; 0 before any.
+local function turn_at(runs, at)
+  local turn = 0
+  for _, run in ipairs(runs) do
+    if run.t and run.t[1] <= at and run.step then turn = run.step + 1 end
+  end
+  return turn
+end
+
+-- What the agent's sandbox was refused, when it had a list of what it may reach.
+local function network_of(ro)
+  local sb = ro.sandbox
+  local traffic = sb and sb:traffic()
+  if not traffic then return nil end
+  local runs, denied = {}, json.array {}
+  for i, text in ipairs(ro.rec._runs) do runs[i] = json.decode(text) or {} end
+  for i, denial in ipairs(sb:denied()) do
+    denial.turn = turn_at(runs, denial.at)
+    denied[i] = denial
+  end
+  return { allow = json.array(ro.plan.spec.network.allow), traffic = traffic, denied = denied }
+end
+
 --- The result for record.finish.
 ---@param ro agentbox.Rollout
 ---@return agentbox.RolloutResult
@@ -51,7 +75,8 @@ function M.of(ro)
     status = out.status, final_status = out.final_status,
     stop = { reason = stop.reason, class = out.class, detail = stop.detail },
     outcome = out.raw, reward = reward_of(ro, out), verify = verify_part(ro.verdict), timing = timing_of(ro),
-    sandbox = { kind = kind, id = plan.spec.name, image = plan.spec.image, image_id = ro.image_id },
+    sandbox = { kind = kind, id = plan.spec.name, image = plan.spec.image, image_id = ro.image_id,
+      network = network_of(ro) },
     error = out.final_status == "error" and (stop.detail or stop.reason) or nil,
     metadata = metadata_of(ro), tamper = ro.tamper, artifacts = ro.artifacts,
   }
