@@ -105,6 +105,43 @@ local function files(rounds, has)
   end
 end
 
+local function changed(count)
+  local sb = create()
+  assert(sb:exec(("mkdir d; cd d; for i in $(seq %d); do echo $i > f$i; done"):format(count)).exit_code == 0)
+  return sb
+end
+
+-- Each fork of a sandbox in which something was changed again, so that every one is taken anew.
+local function fork_us(sb, count)
+  local samples = {}
+  for i = 1, count do
+    assert(sb:write("again", tostring(i)))
+    local began = clock()
+    local kids <close> = assert(sb:fork(1))
+    assert(kids[1]:exec { "true" }.exit_code == 0)
+    samples[i] = (clock() - began) * 1e6
+  end
+  return samples
+end
+
+local function forks(rounds, has)
+  local few <close> = changed(10)
+  local some <close> = changed(1000)
+  local many_files <close> = changed(10000)
+  local contenders = {
+    { "10", function() return fork_us(few, 20) end }, { "1000", function() return fork_us(some, 20) end },
+    { "10000", function() return fork_us(many_files, 20) end },
+  }
+  if has.docker and peer.docker_change(1000) then
+    contenders[#contenders + 1] = { "docker", function() return peer.time("wait", 2, peer.docker_fork()) end }
+  end
+  local m = interleave(rounds, contenders)
+  if m.docker then
+    report.faster("fork, 1,000 files changed, + true (T9)", m["1000"], "docker commit + run", m.docker, 150, 350)
+  end
+  report.at_most("the same with 10,000 files changed", m["10000"], "with 10", m["10"], 1.1)
+end
+
 local function each(count, limit, fn)
   local jobs = {}
   for i = 1, count do jobs[i] = i end
@@ -180,6 +217,7 @@ return function(rounds)
     cold(rounds, has)
     commands(rounds, has)
     files(rounds, has)
+    forks(rounds, has)
     throughput(rounds, has)
     many(rounds)
   end, debug.traceback)

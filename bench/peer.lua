@@ -114,6 +114,17 @@ function M.docker_cp(path)
   return { "docker", "cp", "-q", path, BOX .. ":/file" }, { "docker", "cp", "-q", BOX .. ":/file", path .. ".back" }
 end
 
+--- What docker does for a fork: the container's changes as an image, and a container of it that runs `true`.
+---@return string[]
+function M.docker_fork()
+  return { "sh", "-c", ("i=$(docker commit %s) && docker run --network none --rm $i /bin/true && docker rmi $i"):format(BOX) }
+end
+
+--- Changes that many files of the container.
+function M.docker_change(count)
+  return succeeds(("docker exec %s /bin/sh -c 'i=0; while [ $i -lt %d ]; do echo $i > /changed$i; i=$((i+1)); done'"):format(BOX, count))
+end
+
 --- Lets go of the host.
 function M.close()
   if host then host:close() end
