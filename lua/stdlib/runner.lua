@@ -181,7 +181,8 @@ function Run:_member_ended(one, result)
   self:_event("rollout", {
     slot = groups.slot(one), id = result.id, task_id = group.task_id, attempt = one.attempt, status = result.final_status,
     scored = result.scored, reward = result.reward, stop = result.stop, class = result.class, steps = result.steps,
-    tokens = result.tokens, duration_s = result.duration_s, msg = result.error,
+    tokens = result.tokens, duration_s = result.duration_s, msg = result.error, segment = result.segment,
+    offset = result.offset,
   })
   check_quota(self, result)
   if self:_gives_up(one) then self:_skip(group) end

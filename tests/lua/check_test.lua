@@ -160,6 +160,23 @@ function M.test_ids_and_attempts()
   lu.assertEquals(rules(assert(check(dir))), "13")
 end
 
+-- (b): what the run said that it had recorded is there.
+function M.test_rollouts_without_a_line()
+  do
+    local s <close> = assert(store.open(dir, { run_id = "5f0c1a2b3c4d", agentbox_json = false }))
+    assert(s:append(sample { id = "a" }))
+    assert(s:event("rollout", { id = "a", segment = 0, offset = 0 }))
+    assert(s:event("rollout", { id = "never began" }))
+  end
+  lu.assertEquals(assert(check(dir)).problems, {})
+  do
+    local s <close> = assert(store.open(dir, { run_id = "5f0c1a2b3c4d" }))
+    assert(s:event("rollout", { id = "b", segment = 0, offset = 9 }))
+  end
+  local report = assert(check(dir))
+  lu.assertEquals({ rules(report), report.problems[1].id }, { "b", "b" })
+end
+
 function M.test_groups()
   do
     local s <close> = assert(store.open(dir, { run_id = "5f0c1a2b3c4d", agentbox_json = false }))

@@ -1,6 +1,7 @@
 --- Checks what is stored: every line and its sum, the rules of each record, and what holds between records: ids,
---- attempts, groups, the cursor. Memory does not grow with what is checked.
+--- attempts, groups, the cursor, events. Memory does not grow with what is checked.
 local audit = require "agentbox.store.audit"
+local events = require "agentbox.store.check_events"
 local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
 local groups = require "agentbox.store.check_groups"
@@ -209,26 +210,36 @@ end
 
 -- ---------------------------------------------------------------- all
 
-local function check_groups(self, run_dir, bytes)
-  local n, problem = groups.check(run_dir, bytes, self.sieve, function(...) add(self, ...) end)
+-- What a run has beside its lines. Of one that goes on, only what was there before its lines were read.
+local function sizes_beside(run_dir)
+  local sizes = {}
+  for _, name in ipairs { "groups", "events" } do
+    local stat = fs.stat(("%s/%s.jsonl"):format(run_dir, name))
+    sizes[name] = stat and stat.size or 0
+  end
+  return sizes
+end
+
+local function check_beside(self, run_dir, sizes)
+  local function found(...) add(self, ...) end
+  local n, problem = groups.check(run_dir, sizes.groups, self.sieve, found)
   if not n then return nil, problem end
   self.report.groups = self.report.groups + n
-  return true
+  local doc = json.decode(fs.read(run_dir .. "/run.json") or "")
+  local run = json.is_object(doc) and tostring(doc.run) or ""
+  return events.check(run_dir, sizes.events, function(id) return groups.has_line(self.sieve, run, id) end, found)
 end
 
 local function check_files(self, files)
-  local run_dirs, bytes = {}, {}
+  local run_dirs, beside = {}, {}
   for _, file in ipairs(files) do
-    if file.run_dir and not bytes[file.run_dir] then
-      local stat = fs.stat(file.run_dir .. "/groups.jsonl")
-      bytes[file.run_dir] = stat and stat.size or 0
-    end
+    if file.run_dir then beside[file.run_dir] = beside[file.run_dir] or sizes_beside(file.run_dir) end
     local ok, problem = (file.lines and check_lines or check_document)(self, file.path)
     if not ok then return nil, problem end
     if file.run_dir and run_dirs[#run_dirs] ~= file.run_dir then table.insert(run_dirs, file.run_dir) end
   end
   for _, run_dir in ipairs(run_dirs) do
-    local ok, problem = check_groups(self, run_dir, bytes[run_dir])
+    local ok, problem = check_beside(self, run_dir, beside[run_dir])
     if not ok then return nil, problem end
   end
   if self.suspect_count == 0 then return true end

@@ -19,6 +19,15 @@ function M.note_line(sieve, run, id)
   sieve:add(line_key(run, id))
 end
 
+--- Whether a rollout has a line.
+---@param sieve agentbox.Sieve
+---@param run string
+---@param id string
+---@return boolean
+function M.has_line(sieve, run, id)
+  return sieve:has(line_key(run, id))
+end
+
 local function members_of(group)
   return json.is_object(group) and json.is_array(group.members) and group.members or {}
 end
@@ -39,7 +48,7 @@ local function check_members(self, run, group, n, path)
   local where, id = ("%s:%d"):format(path, n), tostring(group.id)
   for _, member in ipairs(members_of(group)) do
     member = tostring(member)
-    if not self.sieve:has(line_key(run, member)) then
+    if not M.has_line(self.sieve, run, member) then
       self.add(id, 13, where, ("its member %s has no line"):format(member))
     end
     local other = self.sieve:add(("g%s\0%s"):format(run, member)) and group_with(path, n, id, member)
