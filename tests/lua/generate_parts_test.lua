@@ -175,6 +175,53 @@ function M.test_signature_and_likeness()
   lu.assertNil(found:find(other))
 end
 
+-- ---------------------------------------------------------------- the judge
+
+local function judged(answers, conf)
+  local dir = assert(ab.fs.tmpdir "agentbox-generate")
+  local _ <close> = setmetatable({}, { __close = function() ab.fs.remove(dir, true) end })
+  local example, prompts = language.find("shell").example, {}
+  local teacher = ab.model.fn(function()
+    return ab.json.encode { task_id = "t", description = example.description, solution_files = example.solution_files,
+      test_files = example.test_files }
+  end)
+  conf.model = ab.model.fn(function(request)
+    prompts[#prompts + 1] = request.messages[2].content
+    return answers[#prompts]
+  end)
+  local factory = ab.generate.pipeline { model = teacher, language = "shell", judge = conf,
+    stages = ab.generate.two_stage():remove "sandbox" }
+  local run <close> = assert(factory:start { target = 1, max_rounds = 1, concurrency = 1, out = dir .. "/tasks" })
+  local accepted = run.results:take()
+  return accepted and accepted[2].judge, ab.generate.rejects(dir .. "/tasks")[1], prompts
+end
+
+function M.test_the_judge_sees_the_solution_and_the_majority_decides()
+  local yes = '{"accept": true, "score": "8/10", "reasons": ["clear"]}'
+  local no = '{"accept": false, "score": 0.2, "reasons": ["dull"]}'
+  local verdict, _, prompts = judged({ yes, no, yes }, { votes = 3 })
+  lu.assertEquals({ verdict.votes, verdict.agreement }, { 3, 2 / 3 })
+  lu.assertAlmostEquals(verdict.score, 0.6, 1e-9)
+  lu.assertEquals(verdict.reasons, { "clear", "dull", "clear" })
+  lu.assertStrContains(prompts[1], "SOLUTION, not given to the agent: add.sh")
+  lu.assertStrContains(prompts[1], "echo $(($1 + $2))")
+end
+
+function M.test_what_the_judge_objects_to_is_the_reason()
+  for answer, reason in pairs {
+    ['{"accept": false, "score": 0.9}'] = "the judge rejects it",
+    ['{"accept": true, "score": "3 out of 10"}'] = "score 0.30 is below 0.65",
+    ['{"accept": true, "score": 1, "starter_is_near_solution": "yes"}'] = "the starter is nearly the solution",
+    ['{"accept": "yes", "score": 1, "description_leaks_fix": true}'] = "the description gives the solution away",
+    ["I like it."] = "the judge rejects it",
+  } do
+    local accepted, reject = judged({ answer }, {})
+    lu.assertIsFalse(accepted)
+    lu.assertEquals({ reject.stage, reject.reason }, { "judge", reason })
+  end
+  lu.assertEquals(judged({ '{"accept": true, "score": 0}' }, { min_score = 0 }).score, 0)
+end
+
 -- ---------------------------------------------------------------- languages
 
 -- Each language's own example goes the whole way, where its programs are.
