@@ -144,7 +144,7 @@ local function one(args)
   local stats, err = generate.stats(args.out)
   if not stats then return nil, err end
   args.target, args.concurrency, args.docker_concurrency = stats.accepted + 1, 1, 1
-  args.max_rounds = (stats.tried + (args.max_retries or 2) + 1) / args.target
+  args.max_rounds = math.max(1, (stats.tried + (args.max_retries or 2) + 1) / args.target)
   local status, failed = batch(args)
   if failed and not fs.exists(args.out) then return nil, failed end
   return status, failed
