@@ -35,6 +35,15 @@ return {
     local out = t:sh "cat /proc/net/dev | tail -n +3 | sed 's/:.*//; s/ //g'"
     t.equal(out.stdout, "lo\n", "interfaces")
   end },
+  { id = "confine.allow", what = "a network with a list: the rest is refused at once, and told", needs = "network",
+    differs = { docker = "a list is refused: none or full", podman = "a list is refused: none or full" }, run = function(t)
+    local sb = t:another { network = { allow = { "conform.test:443" }, hosts = { ["conform.test"] = "127.0.0.1" } } }
+    local out = assert(sb:exec("command -v bash && bash -c ': < /dev/tcp/8.8.8.8/9' 2>&1", { timeout_s = 20 }))
+    if out.stdout == "" then return end -- an image without bash
+    t.truth(out.stdout:find "refused", "refused")
+    local denied = sb:denied()[1]
+    t.truth(denied and denied.address == "8.8.8.8" and denied.port == 9, "told")
+  end },
   { id = "confine.zombies", what = "orphans are reaped", needs = "confinement", run = function(t)
     t:sh "for i in 1 2 3 4 5 6 7 8; do (sh -c 'sleep 0.05 &' &); done; sleep 0.4"
     local out = t:sh [[
