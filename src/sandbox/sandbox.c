@@ -259,6 +259,16 @@ static int explain(const struct ab_wire_failed *m, struct ab_err *err)
                    "cannot %s (%s): in Docker add --security-opt systempaths=unconfined "
                    "--security-opt apparmor=unconfined",
                    m->step, strerror(m->errnum));
+    } else if (refused && strstr(m->step, "loopback")) {
+        ab_err_set(err, AB_EUNSUPPORTED,
+                   "cannot %s (%s): agentbox may mount here but not set up a network: in "
+                   "Docker add --cap-add NET_ADMIN to SYS_ADMIN, or instead of both "
+                   "--security-opt systempaths=unconfined",
+                   m->step, strerror(m->errnum));
+    } else if (refused && strstr(m->step, "lean root")) {
+        ab_err_set(err, AB_EUNSUPPORTED,
+                   "cannot %s (%s): in Docker add --security-opt seccomp=unconfined",
+                   m->step, strerror(m->errnum));
     } else if (strstr(m->step, "give up being root")) {
         ab_err_set(
             err, AB_EUNSUPPORTED,
