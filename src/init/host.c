@@ -402,13 +402,10 @@ struct slot *ab_host_slot(struct zygote *z, uint32_t wanted)
 {
     if (z->skel < 0 && make_images(z) < 0)
         return NULL;
-    struct slot *s = &z->slots[0];
-    if (z->root && wanted < AB_SLOTS) {
-        s += wanted;
-    } else if (z->root) {
-        while (s < z->slots + AB_SLOTS - 1 && s->refs > 0)
-            s++;
-    }
+    struct slot *s = &z->slots[z->root ? wanted % AB_SLOTS : 0];
+    bool any = z->root && wanted >= AB_SLOTS;
+    for (int i = 1; any && i < AB_SLOTS && s->refs > 0; i++)
+        s = &z->slots[(wanted + (uint32_t)i) % AB_SLOTS];
     if (s->skel >= 0)
         return s;
     if (z->root && s->userns < 0 && ab_at("make a range of user ids") &&

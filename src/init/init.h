@@ -36,7 +36,7 @@
 
 #include "base/wire.h"
 
-#define AB_SLOTS     4096
+#define AB_SLOTS     AB_WIRE_SLOTS
 #define AB_UID_BASE  0x70000000u /* above what systemd hands out to containers */
 #define AB_UID_RANGE 65536u
 #define AB_NET_POOL  6  /* made ahead, when there is nothing else to do */

@@ -131,7 +131,7 @@ static long encode_create(struct ab_sandbox *sb, const struct ab_sandbox_spec *s
                  (spec->net_full ? AB_WIRE_NET_FULL : 0u) |
                  (spec->net_gate ? AB_WIRE_NET_GATE : 0u) |
                  (cgroup2 ? AB_WIRE_CGROUP2 : 0u) | (rlimits ? AB_WIRE_RLIMITS : 0u),
-        .slot = spec->layer ? spec->layer->slot : AB_WIRE_ANY_SLOT,
+        .slot = spec->layer ? spec->layer->slot : AB_WIRE_SLOTS + ab_zygote_first_slot(),
         .layers = nlayers,
         .v1 = v1,
         .disk_bytes = ab_quota_left(sb->disk_bytes, sb->spent_bytes),
@@ -235,7 +235,7 @@ static int take_born(struct ab_sandbox *sb, const uint8_t *buf, size_t len,
     sb->userns = nfds > 4 ? fds[4] : -1;
     sb->pid = m.pid;
     sb->slot = m.slot;
-    ab_zygote_note_facts(m.facts);
+    ab_zygote_note_facts(m.facts, m.slot);
     sb->ids = (struct ab_ids){m.uid_first, m.uid_rest, m.uid_count};
     return 1;
 }

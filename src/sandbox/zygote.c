@@ -29,6 +29,8 @@ static struct {
     pid_t pid;
     bool set_up;
     uint32_t facts;
+    uint32_t first_slot; /* those before are an earlier one's */
+    uint32_t next_slot;  /* beyond all that were given */
 } zygote = {.sock = -1};
 
 /* In the child: everything here must be safe after fork in a program with threads. The
@@ -114,14 +116,25 @@ int ab_zygote_start(struct ab_err *err)
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     zygote.sock = pair[0];
     zygote.pid = pid;
+    zygote.first_slot = zygote.next_slot;
     ab_cgroup_companion(pid, announce);
     zygote.set_up = false;
     return 0;
 }
 
-void ab_zygote_note_facts(uint32_t facts)
+void ab_zygote_note_facts(uint32_t facts, uint32_t slot)
 {
     zygote.facts = facts;
+    if (slot >= zygote.next_slot || slot < zygote.first_slot) /* it went round */
+        zygote.next_slot = (slot + 1) % AB_WIRE_SLOTS;
+}
+
+uint32_t ab_zygote_first_slot(void)
+{
+    struct pollfd p = {.fd = zygote.sock, .events = POLLOUT};
+    if (zygote.sock >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLHUP))
+        ab_zygote_stop(); /* dead: the request will start another */
+    return zygote.sock < 0 ? zygote.next_slot : zygote.first_slot;
 }
 
 uint32_t ab_zygote_facts(void)

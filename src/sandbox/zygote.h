@@ -32,8 +32,12 @@ int ab_zygote_request(const uint8_t *packet, size_t len, const int *fds, int nfd
 bool ab_zygote_has_room(void);
 
 /* enum ab_wire_fact of base/wire.h, as the last sandbox that was born told them; 0
- * before. */
-void ab_zygote_note_facts(uint32_t facts);
+ * before. slot: the range of user ids that it got. */
+void ab_zygote_note_facts(uint32_t facts, uint32_t slot);
+
+/* From which range on the zygote may look for a free one: it does not know those that an
+ * earlier zygote gave, whose sandboxes may live. */
+uint32_t ab_zygote_first_slot(void);
 uint32_t ab_zygote_facts(void);
 
 /* Who was asked by the last request, or 0. */

@@ -85,6 +85,28 @@ function M.test_counters_begin_at_nothing()
   end
 end
 
+local function kill_zygote()
+  local pid = require "agentbox.sys.os".pid()
+  for _, entry in ipairs(assert(ab.fs.list "/proc")) do
+    local stat = entry.name:find "^%d+$" and ab.fs.read("/proc/" .. entry.name .. "/stat") or ""
+    if stat:match "^%d+ %((.*)%) %a" == "agentbox-zygote" and tonumber(stat:match "^%d+ %b() %a (%d+)") == pid then
+      os.execute("kill -9 " .. entry.name)
+      return
+    end
+  end
+  error "there is no zygote"
+end
+
+-- A sandbox that lives on keeps its range of user ids to itself.
+function M.test_another_zygote_gives_other_user_ids()
+  local before <close> = create()
+  kill_zygote()
+  -- What is asked for in the moment of its death is an error that says to try again.
+  local after <close> = ab.sandbox.create { limits = LIMITS } or create()
+  lu.skipIf(before._raw:user_count() ~= 65536 or before._raw:ids() < 0x70000000, "no ranges of user ids")
+  lu.assertNotEquals(after._raw:ids(), (before._raw:ids()))
+end
+
 -- Limits are kept whatever the one before had.
 function M.test_limits_are_those_that_were_asked_for()
   lu.skipIf(not (has.memory and has.pids), "no controllers")
