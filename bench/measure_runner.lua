@@ -1,12 +1,16 @@
 --- Thousands of rollouts at once beside a model that takes a second, and what their parts cost alone on this machine.
 ---
----     agentbox script bench/measure_runner.lua [ROLLOUTS] [SLOW-LLM]
+---     agentbox script bench/measure_runner.lua [ROLLOUTS] [SLOW-LLM] [SVG]
+---
+--- SVG is a file for the plot of what was in flight. As a part of bench/run.lua there are fewer rollouts.
 local ab = require "agentbox"
 local os_ = require "agentbox.sys.os"
+local report = require "report"
 
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 local TURNS, LATENCY_S = 10, 1
 local CORES = 2
+local FEW = 300 -- in `make bench`
 local clock = ab.time.monotonic
 
 local function server_says(port, word)
@@ -137,10 +141,32 @@ local function peak(samples, name)
   return most
 end
 
-local function main(count, program)
-  ab.log.set_level "error"
-  local m = measure(count, program)
-  local bound, sum = bound_of(m), m.sum
+-- A line through the samples, for each of what is counted.
+local function svg(samples)
+  local width, height, most, last = 720, 240, 1, samples[#samples].t
+  for _, one in ipairs(samples) do most = math.max(most, one.rollouts) end
+  local out = { ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">')
+    :format(width + 60, height + 50) }
+  local function text(x, y, words, color)
+    out[#out + 1] = ('<text x="%d" y="%d" fill="%s">%s</text>'):format(x, y, color or "#444", words)
+  end
+  for at, line in ipairs { { "rollouts", "#1f77b4", "rollouts in flight" }, { "calls", "#d62728", "model calls" } } do
+    local points = {}
+    for i, one in ipairs(samples) do
+      points[i] = ("%.0f,%.0f"):format(50 + width * one.t / last, 10 + height * (1 - one[line[1]] / most))
+    end
+    out[#out + 1] = ('<polyline fill="none" stroke="%s" points="%s"/>'):format(line[2], table.concat(points, " "))
+    text(200 * at, height + 45, line[3], line[2])
+  end
+  text(5, 20, ("%d"):format(most))
+  text(50, height + 25, "0 s")
+  text(width + 10, height + 25, ("%.0f s"):format(last))
+  out[#out + 1] = "</svg>"
+  return table.concat(out, "\n") .. "\n"
+end
+
+local function tell(count, m, bound)
+  local sum = m.sum
   local function say(...) print((...):format(select(2, ...))) end
   say("%d rollouts at once, %d turns with a command each, a model of %g s", count, TURNS, LATENCY_S)
   say("ended %d, solved %d, unscored %d", sum.rollouts, sum.solved, sum.unscored)
@@ -158,11 +184,27 @@ local function main(count, program)
   end
   say("server            %d requests, %d held at once, %.1f s of CPU", m.server.requests, m.server.peak, m.server.cpu_s)
   print(plot(m.samples))
-  return m, bound
 end
 
-if arg[0]:find "measure_runner%.lua$" then
-  main(tonumber(arg[1]) or 2000, arg[2] or here .. "/../build/release/bench/bench-slow-llm")
+local function main(count, program, path)
+  ab.log.set_level "error"
+  local m = measure(count, program)
+  tell(count, m, bound_of(m))
+  if path then assert(ab.fs.write(path, svg(m.samples))) end
 end
 
-return main
+local SLOW_LLM = here .. "/../build/release/bench/bench-slow-llm"
+
+if arg[0]:find "measure_runner%.lua$" then main(tonumber(arg[1]) or 2000, arg[2] or SLOW_LLM, arg[3]) end
+
+--- The rows of `make bench`.
+return function()
+  local m = measure(FEW, SLOW_LLM)
+  local bound = bound_of(m)
+  assert(m.sum.solved == FEW, "rollouts failed")
+  report.row { what = ("%d rollouts at once, a model of %g s, %d turns with a command"):format(FEW, LATENCY_S, TURNS),
+    ours = ("%.1f s"):format(m.wall), peer = ("the least it could be %.1f s"):format(bound.all), value = m.wall / bound.all,
+    unit = "of it", must = 1.15, better = "less" }
+  report.row { what = "the same, engine CPU a turn", ours = report.us(m.cpu / (m.sum.steps + m.sum.rollouts) * 1e6), unit = "" }
+  report.row { what = "the same, engine memory at most", ours = ("%.0f MB"):format(peak(m.samples, "rss") / 1e6), unit = "" }
+end
