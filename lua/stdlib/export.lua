@@ -3,12 +3,16 @@
 --- A format is a module `agentbox.formats.NAME` (an overlay may add one): `convert(t, opts)` makes a document of one
 --- trajectory, a pure function of its record, and tells what it had to leave out.
 local err = require "agentbox.err"
+local filter = require "agentbox.export.filter"
 local fs = require "agentbox.sys.fs"
 local write = require "agentbox.export.write"
 
 local M = {}
 
-local BUILT_IN = { "agentbox", "jsonl", "canonical", "art", "openai" }
+local BUILT_IN = {
+  "agentbox", "jsonl", "canonical", "art", "trl", "verl", "skyrl", "verifiers", "prime_rl", "slime", "openrlhf", "openai",
+  "sharegpt", "prompt_completion", "preference", "pretokenized",
+}
 
 ---@class agentbox.Format
 ---@field api integer
@@ -17,13 +21,15 @@ local BUILT_IN = { "agentbox", "jsonl", "canonical", "art", "openai" }
 ---@field extension string
 ---@field never? string[]                    # what no document of this form can hold
 ---@field lines? boolean                      # one compact line for each; otherwise a document of its own
+---@field many? boolean                       # `convert` (with groups, `join`) gives a list: a line for each element
+---@field keep_docs? boolean                  # `join` gets what `convert` made, not its JSON; nothing is written without it
 ---@field layout? { indent?: integer, ascii?: boolean }
 ---@field options? table<string, string[]|"boolean"|"number">   # the first of a list is the default
 ---@field convert fun(t: agentbox.Traj, opts: table): any?, string[], string?
 ---@field group_key? fun(t: agentbox.Traj): string
 ---@field group_size? fun(t: agentbox.Traj): integer?
----@field join? fun(key: string, docs: table[], exceptions: table[], opts: table, size?: integer): table?, string?
----@field exception? fun(t: agentbox.Traj, reason: string): table
+---@field join? fun(key: string, docs: table[], exceptions: table[], opts: table, size?: integer): table?, string?, string?   # nil, what is wrong; or why it is skipped
+---@field exception? fun(t: agentbox.Traj, reason: string): table   # what an unfit one leaves in its group
 
 --- The built-in formats, in the order that help lists them.
 ---@return { name: string, summary: string, options: table }[]
@@ -48,6 +54,7 @@ function M.format(name)
   if type(name) ~= "string" or not name:find "^%a[%w_-]*$" then
     return nil, err.new("badarg", ("unknown format %s; known: %s"):format(tostring(name), known))
   end
+  name = name:gsub("-", "_")
   local module = "agentbox.formats." .. name
   local ok, format = pcall(require, module)
   if ok and type(format) == "table" and format.api == 1 then return format end
@@ -105,11 +112,13 @@ end
 --- or is a folder: a document for each; otherwise one document for the one trajectory there is. Nothing is half
 --- written.
 ---
+--- `filter` leaves trajectories out before they are converted; the result says which rule took which.
+---
 --- Raises on nothing. Returns nil, err: `badarg` for an unknown format or option, or a loss under `strict`; `notfound`,
 --- `parse`, `io`, `full` from the files.
 ---@async
 ---@nodiscard
----@param opts { input: string|string[], format: string, out: string, strict?: boolean, options?: table }
+---@param opts { input: string|string[], format: string, out: string, strict?: boolean, options?: table, filter?: agentbox.ExportFilter }
 ---@return agentbox.ExportResult?
 ---@return agentbox.Err? err
 function M.convert(opts)
@@ -123,7 +132,8 @@ function M.convert(opts)
     return nil, err.new("badarg", ("format %s writes lines: name a file, not a folder"):format(format.name))
   end
   local job = write.new_job(format, opts, options)
-  job.strict = opts.strict
+  job.filter, problem = filter.new(opts.filter, inputs)
+  if problem then return nil, problem end
   job.grouped = to == write.to_lines and format.join ~= nil
   if to == write.to_folder then job.out = opts.out:gsub("(.)/+$", "%1") end
   local ok, failed = to(job, inputs)

@@ -37,7 +37,8 @@ end
 function M.test_formats_are_listed()
   local names = {}
   for i, format in ipairs(export.formats()) do names[i] = format.name end
-  lu.assertEquals(names, { "agentbox", "jsonl", "canonical", "art", "openai" })
+  lu.assertEquals(names, { "agentbox", "jsonl", "canonical", "art", "trl", "verl", "skyrl", "verifiers", "prime_rl", "slime",
+    "openrlhf", "openai", "sharegpt", "prompt_completion", "preference", "pretokenized" })
 end
 
 function M.test_unknown_formats_and_options()
@@ -45,7 +46,7 @@ function M.test_unknown_formats_and_options()
     local ok, err = convert { format = name, out = dir .. "/x.jsonl" }
     lu.assertNil(ok)
     lu.assertEquals(err.code, "badarg")
-    lu.assertStrContains(err.msg, "known: agentbox, jsonl, canonical, art, openai")
+    lu.assertStrContains(err.msg, "known: agentbox, jsonl, canonical, art, ")
   end
   local ok, err = convert { format = "art", out = dir .. "/x.jsonl", options = { from = "exchanges" } }
   lu.assertNil(ok)

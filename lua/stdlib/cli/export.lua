@@ -7,9 +7,17 @@ local M = {
       .. "is. What a format cannot carry is reported on stderr.",
   arguments = { { "traj", "a record, a run folder or an AgentBox JSON", args = "+" } },
   options = {
-    { "-f --format", "NAME", "agentbox, jsonl, canonical, art, openai, or an overlay's", default = "art" },
+    { "-f --format", "NAME", "agentbox, jsonl, canonical, art, trl, verl, skyrl, verifiers, prime-rl, slime, openrlhf, "
+      .. "openai, sharegpt, prompt-completion, preference, pretokenized, or an overlay's", default = "art" },
     { "-o --out", "OUT", "what to write" },
     { "-O --set", "NAME=VALUE", "an option of the format (repeatable)", repeats = true },
+    { "--tool-args", "FORM", "arguments of tool calls as a string or an object, where the format has them" },
+    { "--min-reward", "X", "leave out what is unscored or has a lower reward" },
+    { "--max-reward", "X", "leave out what is unscored or has a higher reward" },
+    { "--status", "STATUS", "only these: success, failed, timeout, error, max_steps (repeatable)", repeats = true },
+    { "--best", "N", "the N best of each group, by reward" },
+    { "--dedupe", "leave out what has the same messages as one before" },
+    { "--max-tokens", "N", "leave out what grew longer, as the server counted" },
     { "--strict", "fail when the format cannot carry everything" },
     { "-q --quiet", "no report on stderr" },
     { "--json", "print what was written and left out, as JSON" },
@@ -50,16 +58,35 @@ local function print_result(args, result)
   if not args.quiet then io.stderr:write(export.report(args.format or "art", result)) end
 end
 
+local NUMBERS = { min_reward = "number", max_reward = "number", best = "integer", max_tokens = "integer" }
+
+local function filter_of(args)
+  local out = { status = args.status, dedupe = args.dedupe }
+  for name, kind in pairs(NUMBERS) do
+    local text = args[name]
+    local value = tonumber(text)
+    if text and not (kind == "integer" and math.tointeger(value) or kind == "number" and value) then
+      return usage(("--%s wants %s, not '%s'"):format(name:gsub("_", "-"), kind == "integer" and "a whole number" or "a number", text))
+    end
+    out[name] = kind == "integer" and math.tointeger(value) or value
+  end
+  return out
+end
+
 function M.run(args)
   if not args.out then return usage "option '--out' is required" end
   local options, err = options_of(args.set)
   if not options then return nil, err end
-  local ok
+  options.tool_args = args.tool_args or options.tool_args
+  local filter, ok
+  filter, err = filter_of(args)
+  if not filter then return nil, err end
   ok, err = make_parent(args.out)
   if not ok then return nil, err end
   local result
   result, err = require "agentbox.export".convert {
     input = args.traj, format = args.format or "art", out = args.out, strict = args.strict, options = options,
+    filter = filter,
   }
   if not result then return nil, err end
   print_result(args, result)

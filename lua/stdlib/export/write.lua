@@ -1,6 +1,7 @@
 --- The writing side of exports: trajectories in, documents or lines out, nothing half written.
 local err = require "agentbox.err"
 local fs = require "agentbox.sys.fs"
+local groups = require "agentbox.export.groups"
 local json = require "agentbox.json"
 local os_ = require "agentbox.sys.os"
 local read = require "agentbox.store.read"
@@ -31,7 +32,7 @@ end
 ---@return table job
 function M.new_job(format, opts, options)
   return {
-    format = format, options = options, out = opts.out, groups = {},
+    format = format, options = options, out = opts.out, strict = opts.strict, groups = groups.new(format, options),
     result = { written = 0, skipped = {}, losses = {}, files = {} },
   }
 end
@@ -40,18 +41,13 @@ local function skip(job, t, reason)
   table.insert(job.result.skipped, { id = t.id, task_id = t.task_id, reason = reason })
 end
 
-local function group_of(job, t)
-  local key = job.format.group_key(t)
-  local group = job.groups[key]
-  if not group then
-    group = { key = key, docs = {}, exceptions = {}, size = job.format.group_size and job.format.group_size(t) }
-    job.groups[key], job.groups[#job.groups + 1] = group, group
-  end
-  return group
-end
-
 -- Converts one trajectory; a loss under `strict` ends the job.
 local function take(job, t)
+  local out_of = job.filter and job.filter(t)
+  if out_of then
+    if job.grouped then job.groups:leave(t) end
+    return skip(job, t, out_of)
+  end
   local doc, losses, reason = job.format.convert(t, job.options)
   if doc and job.strict and #losses > 0 then
     local what = table.concat(losses, "; ")
@@ -59,9 +55,8 @@ local function take(job, t)
     return nil
   end
   if job.grouped then
-    local group = group_of(job, t)
-    if doc then table.insert(group.docs, json.raw(json.encode(doc)))
-    elseif job.format.exception then table.insert(group.exceptions, job.format.exception(t, reason)) end
+    local surplus = job.groups:add(t, doc, reason)
+    if surplus then return skip(job, t, surplus) end
   end
   if not doc then return skip(job, t, reason) end
   tally(job.result.losses, losses, t)
@@ -120,16 +115,22 @@ local function write_lines(job, inputs, file)
     local ok, msg = file:write(encode(job.format, doc, true))
     if not ok then job.failed = job.failed or err.new("io", ("%s: %s"):format(job.out, msg)) end
   end
+  local function put_all(doc)
+    if not job.format.many then return put(doc) end
+    for _, one in ipairs(doc) do put(one) end
+  end
+  local function put_group(doc, why, reason, group)
+    if why then job.failed = job.failed or err.new("badarg", why) end
+    if reason then table.insert(job.result.skipped, { id = group.key, task_id = group.task_id, reason = reason }) end
+    if doc then put_all(doc) end
+  end
   local ok, problem = feed(job, inputs, function(t)
     local doc = take(job, t)
-    if doc and not job.grouped then put(doc) end
+    if job.grouped then job.groups:flush(put_group)
+    elseif doc then put_all(doc) end
   end)
   if not ok then return nil, problem end
-  for _, group in ipairs(job.groups) do
-    local doc, why = job.format.join(group.key, group.docs, group.exceptions, job.options, group.size)
-    if not doc then return nil, err.new("badarg", why) end
-    put(doc)
-  end
+  job.groups:flush(put_group, true)
   return not job.failed, job.failed
 end
 
@@ -178,6 +179,9 @@ function M.to_document(job, inputs)
   if not ok then return nil, problem end
   local doc = found[1] and take(job, found[1])
   if not doc then return job.failed == nil, job.failed end
+  if job.format.many or job.format.keep_docs then
+    return nil, err.new("badarg", ("format %s writes lines: name a file that ends in .jsonl"):format(job.format.name))
+  end
   table.insert(job.result.files, job.out)
   return fs.write(job.out, encode(job.format, doc, false))
 end

@@ -1,10 +1,6 @@
 --- Rows for supervised fine-tuning: `{"messages":[...],"tools":[...]}`, OpenAI's chat messages (API specification of
---- 2025).
----
---- The row ends with the last assistant message. A null content becomes "" (templates iterate over it) and an empty
---- `tool_calls` is left out. Arguments of tool calls stay the model's own text, or become objects for templates that
---- walk through them.
-local choice = require "agentbox.formats._choice"
+--- 2025). The row ends with the last assistant message.
+local chat = require "agentbox.formats._chat"
 local json = require "agentbox.json"
 
 local M = {
@@ -13,87 +9,9 @@ local M = {
   summary = "messages for supervised fine-tuning, one row per rollout",
   extension = ".jsonl",
   lines = true,
-  never = { "reward and metrics", "log-probs and token ids", "tool timings", "requests" },
-  options = {
-    tool_args = { "string", "object" },
-    bad_args = { "drop", "keep" },
-    reasoning = { "keep", "drop", "inline" },
-    unscored = "boolean",
-    min_reward = "number",
-  },
+  never = chat.NEVER,
+  options = chat.OPTIONS,
 }
-
-local ROLES = { system = true, user = true, assistant = true, tool = true, developer = true }
-
--- Arguments as the row wants them, or nil when they are no JSON object.
-local function arguments_of(text, opts, found)
-  local value = json.decode(text)
-  if json.is_object(value) then return opts.tool_args == "object" and value or text end
-  found.bad = found.bad + 1
-  if opts.bad_args == "keep" then return text end
-  return nil
-end
-
-local function calls_of(calls, opts, found)
-  local out = json.array {}
-  for i, call in ipairs(calls) do
-    local item, fn = json.object {}, json.object {}
-    fn.name = call["function"].name
-    fn.arguments = arguments_of(call["function"].arguments, opts, found)
-    item.id = call.id
-    item.type = "function"
-    item["function"] = fn
-    out[i] = item
-  end
-  return out
-end
-
-local function reasoning_of(message)
-  for _, name in ipairs { "reasoning_content", "reasoning" } do
-    if type(message[name]) == "string" and message[name] ~= "" then return message[name] end
-  end
-end
-
-local function message_of(message, opts, found)
-  local out, calls = json.object {}, choice.plain(message.tool_calls)
-  local content = choice.plain(message.content) or ""
-  local thought = reasoning_of(message)
-  out.role = message.role
-  if thought and opts.reasoning == "inline" then
-    content = ("<think>\n%s\n</think>\n\n%s"):format(thought, type(content) == "string" and content or "")
-  end
-  out.content = content
-  if thought and opts.reasoning == "keep" then out.reasoning_content = thought end
-  if thought and opts.reasoning == "drop" then found.reasoning = found.reasoning + utf8.len(thought) end
-  if calls and #calls > 0 then out.tool_calls = calls_of(calls, opts, found) end
-  if message.tool_call_id then out.tool_call_id = message.tool_call_id end
-  if message.name and message.role ~= "tool" then out.name = message.name end
-  return out
-end
-
-local function last_assistant(path)
-  for i = #path, 1, -1 do
-    if path[i].message.role == "assistant" then return i end
-  end
-end
-
-local function unfit(t, opts)
-  if not t.scored and not opts.unscored then return "unscored" end
-  if opts.min_reward and (not t.scored or t.reward < opts.min_reward) then
-    return ("reward below %g"):format(opts.min_reward)
-  end
-end
-
-local function losses_of(t, path, last, found)
-  local losses = {}
-  if found.reasoning > 0 then losses[#losses + 1] = ("%d characters of reasoning"):format(found.reasoning) end
-  if found.bad > 0 then
-    losses[#losses + 1] = ("%d tool calls whose arguments are no JSON object, kept"):format(found.bad)
-  end
-  if last < #path then losses[#losses + 1] = "messages after the last assistant message" end
-  if #path < #t.line.nodes then losses[#losses + 1] = "branches beside the main thread" end
-  return losses
-end
 
 --- Turns a trajectory into a row; nil and the reason when it makes none.
 ---@param t agentbox.Traj
@@ -102,22 +20,12 @@ end
 ---@return string[] losses
 ---@return string? reason
 function M.convert(t, opts)
-  local reason = unfit(t, opts)
-  if reason then return nil, {}, reason end
-  local path, found = t:path(), { bad = 0, reasoning = 0 }
-  local last = last_assistant(path)
-  if not last then return nil, {}, "no assistant message" end
+  local messages, losses = chat.messages(t, opts)
+  if not messages then return nil, {}, losses end
   local row = json.object {}
-  row.messages = json.array {}
-  for i = 1, last do
-    if not ROLES[path[i].message.role] then return nil, {}, "a message of role " .. tostring(path[i].message.role) end
-    row.messages[i] = message_of(path[i].message, opts, found)
-  end
-  if found.bad > 0 and opts.bad_args == "drop" then
-    return nil, {}, ("%d tool calls whose arguments are no JSON object"):format(found.bad)
-  end
-  if t.tools and #t.tools > 0 then row.tools = t.tools end
-  return row, losses_of(t, path, last, found)
+  row.messages = messages
+  row.tools = chat.tools(t)
+  return row, losses
 end
 
 return M

@@ -1,0 +1,93 @@
+--- TRL's preference rows: the best and the worst rollout of a group, `{"prompt","chosen","rejected","tools"}`. With
+--- `form=unpaired` every rollout is a row `{"prompt","completion","label"}`; the label says whether it reached `threshold`.
+---
+--- Both sides of a pair have the same prompt, message for message, and different rewards; a group without such a pair
+--- gives no row, and is told as skipped.
+local completion = require "agentbox.formats.prompt_completion"
+local json = require "agentbox.json"
+local rows = require "agentbox.formats._rows"
+
+local options = { form = { "pairs", "unpaired" }, threshold = "number", margin = "number" }
+for name, allowed in pairs(completion.options) do options[name] = allowed end
+
+local M = {
+  api = 1,
+  name = "preference",
+  summary = "TRL's preference pairs, the best and the worst of a group; or unpaired rows with a label",
+  extension = ".jsonl",
+  lines = true,
+  never = completion.never,
+  options = options,
+  keep_docs = true,
+}
+
+---@param t agentbox.Traj
+---@param opts table
+---@return table? doc
+---@return string[] losses
+---@return string? reason
+function M.convert(t, opts)
+  if not t.scored then return nil, {}, "unscored" end
+  local row, losses, reason = completion.convert(t, opts)
+  if not row then return nil, {}, reason end
+  return { prompt = json.encode(row.prompt), row = row, reward = t.reward, id = t.id }, losses
+end
+
+function M.group_key(t) return (rows.group(t)) end
+
+function M.group_size(t)
+  local group = t.line.group
+  if json.type(group) == "raw" then group = group:decode() end
+  return group and group ~= json.null and math.tointeger(group.size) or nil
+end
+
+local function unpaired(docs, threshold)
+  local out = {}
+  for i, doc in ipairs(docs) do
+    local row = json.object {}
+    row.prompt, row.completion = doc.row.prompt, doc.row.completion
+    row.label = doc.reward >= (threshold or 0.5)
+    row.tools = doc.row.tools
+    out[i] = row
+  end
+  return out
+end
+
+-- The best rollout and the worst one with its prompt: ties go to the first one by id.
+local function ends_of(docs)
+  table.sort(docs, function(a, b)
+    if a.reward ~= b.reward then return a.reward > b.reward end
+    return a.id < b.id
+  end)
+  local best = docs[1]
+  for i = #docs, 2, -1 do
+    if docs[i].prompt == best.prompt then return best, docs[i] end
+  end
+end
+
+--- A group's pair, or its unpaired rows; nil and why when there is none.
+---@param key string
+---@param docs table[]
+---@param _ table[]
+---@param opts { form?: string, threshold?: number, margin?: number }
+---@return table?
+---@return string? problem
+---@return string? skipped
+function M.join(key, docs, _, opts)
+  if opts.form == "unpaired" then
+    if #docs == 0 then return nil end
+    return unpaired(docs, opts.threshold)
+  end
+  local best, worst = ends_of(docs)
+  if not worst or best.reward - worst.reward <= (opts.margin or 0) then
+    return nil, nil, ("group %s has no two rollouts of one prompt with different rewards"):format(key)
+  end
+  local row = json.object {}
+  row.prompt, row.chosen, row.rejected = best.row.prompt, best.row.completion, worst.row.completion
+  row.tools = best.row.tools
+  return { row }
+end
+
+M.many = true
+
+return M

@@ -1,0 +1,73 @@
+--- slime's `Sample` as dictionaries, one a line. Rows of one rollout share `rollout_id`, inside which slime's loss averages;
+--- with `reward=split` each has its share of the one reward.
+local choice = require "agentbox.formats._choice"
+local json = require "agentbox.json"
+local rows = require "agentbox.formats._rows"
+local traj = require "agentbox.traj"
+
+local M = {
+  api = 1,
+  name = "slime",
+  summary = "slime's Sample: tokens, response_length, loss_mask, rollout_log_probs",
+  extension = ".jsonl",
+  lines = true,
+  many = true,
+  never = { "calls that failed", "tool timings", "requests" },
+  options = { mode = rows.OPTIONS.mode, realign = "number", reward = { "each", "split" } },
+}
+
+local STATUS = { completed = "completed", truncated = "truncated", cancelled = "aborted", failed = "failed" }
+
+local function text_of(t, row)
+  local parts = {}
+  for i, call in ipairs(row.calls) do
+    local node = call.out and choice.plain(call.out) and t.line.nodes[call.out + 1]
+    parts[i] = node and traj.text(choice.message(node)) or ""
+  end
+  return table.concat(parts, "\n")
+end
+
+local function prompt_of(t, row)
+  local out = json.array {}
+  for i, step in ipairs(t:path(row.calls[1].leaf)) do out[i] = step.message end
+  return out
+end
+
+local function versions_of(row)
+  local out = json.array {}
+  for _, call in ipairs(row.calls) do
+    for _, segment in ipairs(choice.plain(call.versions) or {}) do out[#out + 1] = tostring(segment.v) end
+  end
+  return out
+end
+
+local function sample_of(t, row, share)
+  local out, group, index = json.object {}, rows.group(t)
+  out.group_index, out.index, out.rollout_id, out.session_id = group, index, t.id, t.id
+  out.prompt = prompt_of(t, row)
+  out.tokens = rows.list(row, "ids")
+  out.response = text_of(t, row)
+  out.response_length = row.n - row.prompt_len
+  out.loss_mask = rows.list(row, "mask", "response")
+  out.rollout_log_probs = rows.list(row, "lp", "response")
+  out.reward = t.reward / share
+  out.weight_versions = versions_of(row)
+  out.status = rows.truncated(row) and "truncated" or STATUS[t.status] or "completed"
+  out.metadata = json.object { task_id = t.task_id }
+  return out
+end
+
+---@param t agentbox.Traj
+---@param opts { mode?: string, realign?: number, reward?: "each"|"split" }
+---@return table[]? docs
+---@return string[] losses
+---@return string? reason
+function M.convert(t, opts)
+  local list, reason = rows.of(t, opts)
+  if not list then return nil, {}, reason end
+  local docs = {}
+  for i, row in ipairs(list) do docs[i] = sample_of(t, row, opts.reward == "split" and #list or 1) end
+  return docs, rows.losses(t, list)
+end
+
+return M
