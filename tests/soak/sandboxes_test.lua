@@ -101,10 +101,10 @@ function M.test_forks_pile_up_nothing()
   lu.assertEquals(settled(census, function(now) return now.children <= before.children end, 20), before)
 end
 
--- Many that do nothing, all at once.
-function M.test_many_idle_ones()
-  ab.async.each(numbers(20), use, { limit = AT_ONCE })
-  local before, slab, boxes = settled(census, function() return true end, 0), slab_bytes(), {}
+-- Many that do nothing, all at once. The kernel keeps some of the slab that a crowd took, for the next one: so what
+-- counts is that a second crowd needs no more.
+local function crowd()
+  local boxes = {}
   ab.async.each(numbers(IDLE), function(i)
     boxes[i] = assert(ab.sandbox.create { limits = { memory_mb = 128, pids_limit = 32 } })
   end, { limit = AT_ONCE })
@@ -112,10 +112,17 @@ function M.test_many_idle_ones()
     lu.assertEquals(assert(boxes[i]:exec("echo " .. i, { timeout_s = 60 })).stdout, i .. "\n")
   end
   ab.async.each(boxes, function(sb) sb:close() end, { limit = AT_ONCE })
+end
+
+function M.test_many_idle_ones()
+  crowd()
+  local before = settled(census, function() return true end, 0)
+  local slab = SOAK and settled(slab_bytes, function() return false end, 10)
+  crowd()
   lu.assertEquals(settled(census, function(now) return now.children <= before.children end, 20), before)
   if not SOAK then return end
   local now = settled(slab_bytes, function(bytes) return bytes - slab < SLAB_BYTES end, 60)
-  print(("slab after %d idle ones: %+.1f MB"):format(IDLE, (now - slab) / 1e6))
+  print(("slab after %d idle ones, once more: %+.1f MB"):format(IDLE, (now - slab) / 1e6))
   lu.assertTrue(now - slab < SLAB_BYTES, ("%.1f MB more slab"):format((now - slab) / 1e6))
 end
 
