@@ -69,7 +69,7 @@ int abl_take_allow(lua_State *L, struct abl_sandbox *s, struct ab_sandbox_spec *
         rc = take_hosts(L, s->allow, err);
     lua_settop(L, at - 1);
     spec->net_gate = true;
-    spec->nports = (uint32_t)ab_allow_ports(s->allow, spec->ports);
+    spec->nports = (uint16_t)ab_allow_ports(s->allow, spec->ports);
     return rc;
 }
 

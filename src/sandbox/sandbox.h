@@ -43,11 +43,9 @@ struct ab_sandbox_spec {
     struct ab_layer
         *layer; /* stands on it and on what that stood on; NULL for the bare image */
     const char *hostname;
-    const char *workspace; /* absolute; made when missing */
-    bool net_full;
-    bool net_gate; /* instead: what is connected to on these ports, the engine accepts */
-    uint16_t ports[AB_WIRE_PORTS];
-    uint32_t nports;
+    const char *workspace;   /* absolute; made when missing */
+    bool net_full, net_gate; /* gate: connections to these ports end at the engine */
+    uint16_t nports, ports[AB_WIRE_PORTS];
     struct ab_limits limits;
     uint64_t disk_bytes, inodes, nofile;
 };
@@ -81,12 +79,11 @@ enum ab_sandbox_state {
 
 struct ab_sandbox {
     enum ab_sandbox_state state;
-    int sock, pidfd;             /* owns */
-    int files;                   /* owns: the tree for ab_file_* */
-    int upper;                   /* owns: moves to the layer when frozen */
-    int net, userns;             /* owns: for wiring network full, or -1 */
-    int gate[AB_WIRE_PORTS + 2]; /* owns: what GATE brought, until taken */
-    int ngate;
+    int sock, pidfd;                    /* owns */
+    int files;                          /* owns: the tree for ab_file_* */
+    int upper;                          /* owns: moves to the layer when frozen */
+    int net, userns;                    /* owns: for wiring network full, or -1 */
+    int gate[AB_WIRE_PORTS + 2], ngate; /* owns: what GATE brought, until taken */
     uint32_t pid, slot;
     pid_t zygote; /* who was asked for it */
     struct ab_ids ids;

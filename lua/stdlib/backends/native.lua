@@ -86,7 +86,8 @@ function M.create(spec)
       { hint = "apt-get install passt" })
   end
   local raw, problem = sys.create {
-    image = spec.image, layers = spec.layers, network = full and "full" or "none", allow = networks.raw(spec.network), hostname = "sandbox", workspace = spec.workspace,
+    image = spec.image, layers = spec.layers, network = full and "full" or "none", allow = networks.raw(spec.network),
+    hostname = "sandbox", workspace = spec.workspace,
     memory_bytes = limits.memory_mb and math.floor(limits.memory_mb * 1048576) or nil,
     pids = limits.pids_limit or nil, cpus = limits.cpu_count or nil,
     disk_bytes = limits.disk_mb and math.floor(limits.disk_mb * 1048576) or nil, inodes = limits.inodes or nil,
