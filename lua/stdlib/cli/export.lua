@@ -61,7 +61,7 @@ end
 local NUMBERS = { min_reward = "number", max_reward = "number", best = "integer", max_tokens = "integer" }
 
 local function filter_of(args)
-  local out = { status = args.status, dedupe = args.dedupe }
+  local out = { status = args.status and args.status[1] and args.status or nil, dedupe = args.dedupe }
   for name, kind in pairs(NUMBERS) do
     local text = args[name]
     local value = tonumber(text)
