@@ -59,6 +59,28 @@ local function cold(rounds, has)
   if m.floor then report.at_most("the same", m.ours, "the kernel's part alone", m.floor) end
 end
 
+local function claims(rounds, has)
+  local pool <close> = ab.sandbox.pool { size = 40 }
+  local spec = { image = "host", network = "none", limits = LIMITS }
+  local contenders = {
+    { "ours", function()
+      local claimed = {}
+      assert(pool:fill(spec))
+      local samples = time_us(40, function(i)
+        claimed[i] = assert(pool:claim(spec))
+        assert(claimed[i]:exec { "true" }.exit_code == 0)
+      end)
+      for _, sb in ipairs(claimed) do sb:close() end
+      return samples
+    end },
+  }
+  if has.bwrap then contenders[#contenders + 1] = { "bwrap", function() return peer.time("wait", 40, peer.BWRAP) end } end
+  if has.docker then contenders[#contenders + 1] = { "docker run", function() return peer.time("wait", 3, peer.DOCKER_RUN) end } end
+  local m = interleave(rounds, contenders)
+  if m["docker run"] then report.faster("claim from a pool + true (T3)", m.ours, "docker run", m["docker run"], 180, 230) end
+  if m.bwrap then report.faster("claim from a pool + true (T3)", m.ours, "bwrap", m.bwrap, 4, 5) end
+end
+
 local function commands(rounds, has)
   local sb <close> = create()
   local cases = {
@@ -215,6 +237,7 @@ return function(rounds)
   local has = { bwrap = peer.has_bwrap(), docker = peer.start_docker() }
   local ok, problem = xpcall(function()
     cold(rounds, has)
+    claims(rounds, has)
     commands(rounds, has)
     files(rounds, has)
     forks(rounds, has)

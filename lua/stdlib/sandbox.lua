@@ -10,9 +10,9 @@
 local err = require "agentbox.err"
 local files = require "agentbox.backends._files"
 local fs = require "agentbox.sys.fs"
+local gate = require "agentbox.async.gate"
 local layers = require "agentbox.backends._layers"
 local process = require "agentbox.backends._process"
-local queue = require "agentbox.async.queue"
 local specs = require "agentbox.backends._spec"
 
 local M = {}
@@ -91,7 +91,7 @@ end
 
 -- A thousand rollouts may start in the same moment. Made all at once, their sandboxes would be ready late, and all at the
 -- same time, and what has a deadline would miss it: so each waits for its turn.
-local boots
+local booting
 
 local function cores()
   local count = 0
@@ -102,11 +102,34 @@ local function cores()
   return count
 end
 
+local function boots()
+  booting = booting or gate.new(2 * cores() + 4)
+  return booting
+end
+
 ---How many sandboxes are made at the same time; the others wait their turn. Unless this is called: twice the cores that
 ---this process may use, and four.
 ---@param count integer
 function M.limit_boots(count)
-  boots = queue.semaphore(count)
+  if math.type(count) ~= "integer" or count < 1 then error("limit_boots: a positive integer expected", 2) end
+  boots():resize(count)
+end
+
+---Waits until no sandbox is being made and none is waited for.
+---@async
+function M.wait_idle()
+  boots():wait_empty()
+end
+
+---Keeps native sandboxes ready, so that getting one takes no longer than running a command.
+---
+---     local pool <close> = ab.sandbox.pool { size = 4 }
+---     local sb <close> = assert(pool:claim { image = "python:3.12" })
+---
+---@param opts { size: integer }   # of each kind that is claimed, 1 to 256
+---@return agentbox.SandboxPool
+function M.pool(opts)
+  return require "agentbox.sandbox.pool".new(opts)
 end
 
 ---Makes a sandbox and waits until it is ready.
@@ -141,8 +164,7 @@ function M.create(spec)
   if not spec.workspace and specs.is_workspace(image.workdir) and not files.is_kernels({ kind = kind }, image.workdir) then
     workspace = image.workdir
   end
-  boots = boots or queue.semaphore(2 * cores() + 4)
-  local turn <close> = boots:acquire()
+  local turn <close> = boots():enter()
   local raw, after_close
   raw, problem, after_close = backend.create {
     image = image.root or spec.image or "host", network = spec.network or "none", limits = limits_of(spec.limits),

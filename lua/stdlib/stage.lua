@@ -7,6 +7,7 @@
 --- commands writing the files again is quicker than freezing; a backend that cannot freeze seeds each sandbox anew.
 local err = require "agentbox.err"
 local limits = require "agentbox.limits"
+local pool = require "agentbox.sandbox.pool"
 local sandbox = require "agentbox.sandbox"
 local seed = require "agentbox.seed"
 local time = require "agentbox.time"
@@ -27,8 +28,10 @@ local function create(self, layer)
   local spec = {}
   for key, value in pairs(self.spec) do spec[key] = value end
   spec.layers = layer and { layer } or nil
+  local sb, problem = pool.ready(spec)
+  if sb then return sb end
   local pass <close> = limits.enter "creating" -- luacheck: ignore
-  local sb, problem = sandbox.create(spec)
+  if not problem then sb, problem = sandbox.create(spec) end
   if not sb then return nil, err.wrap(problem, "creating the sandbox") end
   return sb
 end

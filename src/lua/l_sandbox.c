@@ -473,6 +473,14 @@ static int l_is_open(lua_State *L)
     return 1;
 }
 
+/* Sandbox:is_alive(): whether its pid 1 lives; nobody else would tell of an idle one. */
+static int l_is_alive(lua_State *L)
+{
+    const struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    lua_pushboolean(L, s->sb && ab_sandbox_alive(s->sb));
+    return 1;
+}
+
 /* Sandbox:user_count(): how many user ids there are inside. */
 static int l_user_count(lua_State *L)
 {
@@ -510,12 +518,19 @@ void abl_sandbox_new_type(lua_State *L, const char *name, const luaL_Reg *method
 int luaopen_agentbox_sys_sandbox(lua_State *L)
 {
     static const luaL_Reg sandbox_methods[] = {
-        {"exec", l_exec},       {"spawn", l_spawn},
-        {"close", l_close},     {"usage", l_usage},
-        {"id", l_id},           {"pid", l_pid},
-        {"is_open", l_is_open}, {"user_count", l_user_count},
-        {"ids", l_ids},         {"kill_all", l_kill_all},
-        {"wire", l_wire},       {"is_wired", l_is_wired},
+        {"exec", l_exec},
+        {"spawn", l_spawn},
+        {"close", l_close},
+        {"usage", l_usage},
+        {"id", l_id},
+        {"pid", l_pid},
+        {"is_open", l_is_open},
+        {"user_count", l_user_count},
+        {"ids", l_ids},
+        {"kill_all", l_kill_all},
+        {"wire", l_wire},
+        {"is_wired", l_is_wired},
+        {"is_alive", l_is_alive},
         {NULL, NULL},
     };
     static const luaL_Reg lib[] = {

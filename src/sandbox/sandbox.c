@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -377,6 +378,12 @@ int ab_sandbox_purge(struct ab_sandbox *sb, struct ab_err *err)
         return ab_err_set(err, AB_ESANDBOX, "the sandbox is dead (%s)", strerror(-rc));
     sb->purging = true;
     return 0;
+}
+
+bool ab_sandbox_alive(const struct ab_sandbox *sb)
+{
+    struct pollfd ended = {.fd = sb->pidfd, .events = POLLIN};
+    return sb->state == AB_SANDBOX_READY && poll(&ended, 1, 0) == 0;
 }
 
 void ab_sandbox_kill(struct ab_sandbox *sb)

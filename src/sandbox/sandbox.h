@@ -168,6 +168,9 @@ int ab_sandbox_take_view(int sock, struct ab_err *err) AB_MUST_CHECK;
 int ab_sandbox_undisturbed(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
 void ab_sandbox_snapshot_end(struct ab_sandbox *sb);
 
+/* Whether it is ready and its pid 1 has not ended. */
+bool ab_sandbox_alive(const struct ab_sandbox *sb);
+
 /* Kills everything inside and the sandbox with it. Idempotent. */
 void ab_sandbox_kill(struct ab_sandbox *sb);
 

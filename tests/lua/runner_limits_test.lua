@@ -45,6 +45,27 @@ function M.test_B36_limits_are_kept_and_reached()
   lu.assertEquals(sum.peaks.model_calls.peak, called.peak)
 end
 
+function M.test_a_run_takes_sandboxes_from_its_own_pool()
+  local pool
+  local run <close> = start {
+    tasks = tasks(12), model = model.fn(done), concurrency = 2, sandbox = { pool = 2 },
+    verifier = function()
+      pool = require "agentbox.sys.fiber".current():locals().pool
+      while pool:count() < 2 do async.yield() end
+      return 1
+    end,
+  }
+  local sum = run:wait()
+  lu.assertEquals({ sum.rollouts, sum.solved, sum.unscored }, { 12, 12, 0 })
+  lu.assertTrue(pool.hits >= 8, pool.hits)
+  lu.assertEquals(pool:count(), 0)
+  for _, box in ipairs { { pool = 1.5 }, { pool = 1000 }, { pool = 1, backend = "none" } } do
+    local none, problem = runner.start { tasks = tasks(1), model = model.fn(done), sandbox = box }
+    lu.assertEquals({ none, problem.code }, { nil, "config" })
+    lu.assertStrContains(problem.msg, "sandbox.pool")
+  end
+end
+
 function M.test_a_gate_survives_those_who_leave_the_queue()
   local gate = require "agentbox.async.gate".new(1)
   local first = gate:enter()

@@ -129,6 +129,10 @@ function Sandbox:pid() end
 ---@return boolean
 function Sandbox:is_open() end
 
+--- Whether its first process lives.
+---@return boolean
+function Sandbox:is_alive() end
+
 ---@return integer
 function Sandbox:user_count() end
 

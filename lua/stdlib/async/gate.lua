@@ -78,6 +78,20 @@ end
 function Gate:_leave()
   self.running = self.running - 1
   admit(self)
+  if self.running > 0 or self.waiting > 0 then return end
+  for idler in pairs(self._idlers) do idler:wake() end
+end
+
+local idle_meta = { __close = function(idle) idle.gate._idlers[idle.fiber] = nil end }
+
+--- Waits until nobody is inside or waits for room: for what can be done at any other time as well.
+---@async
+function Gate:wait_empty()
+  while self.running > 0 or self.waiting > 0 do
+    local idle <close> = setmetatable({ gate = self, fiber = fiber.current() }, idle_meta)
+    self._idlers[idle.fiber] = true
+    fiber.park()
+  end
 end
 
 --- Waits until there is room: `local pass <close> = gate:enter()`.
@@ -107,6 +121,7 @@ end
 function M.new(max)
   return setmetatable({
     max = max or math.huge, running = 0, waiting = 0, peak = 0, entered = 0, _queue = {}, _first = 1, _last = 0,
+    _idlers = {},
   }, Gate)
 end
 

@@ -36,7 +36,7 @@ M.sections = {
   },
   sandbox = {
     backend = "string", image = "string", network = "any", env = "map", workspace_dir = "string", limits = limits,
-    runtime = "string", read_only = "boolean",
+    runtime = "string", read_only = "boolean", pool = "integer",
   },
   run = { out = "string", seed = "integer", verifier = "string" },
   prices = "map",
@@ -85,6 +85,7 @@ M.settings = {
   { key = "sandbox.env", task = "env" },
   { key = "sandbox.runtime" },
   { key = "sandbox.read_only" },
+  { key = "sandbox.pool", min = 0 },
   { key = "sandbox.workspace_dir", default = "/workspace" },
   { key = "sandbox.limits.cpu_count", min = 0.01, flag = "cpu", task = "limits.cpu_count", default = 1 },
   { key = "sandbox.limits.memory_mb", min = 1, flag = "memory_mb", task = "limits.memory_mb", default = 512 },

@@ -41,6 +41,7 @@ local SANDBOX = {
   limits = { "map" }, workspace = { "string" }, workspace_dir = { "string" }, working_dir = { "string" },
   user = { "string|integer" }, labels = { "map" }, ensure_pytest = { "boolean" }, auto_pull = { "boolean" },
   keep_on_failure = { "boolean" }, options = { "map" }, runtime = { "string" }, read_only = { "boolean" },
+  pool = { "integer", min = 0 }, -- a run's; one rollout has none
 }
 
 --- The options of rollout.run and rollout.start.

@@ -4,6 +4,7 @@ local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 local groups = require "agentbox.runner.group"
 local member = require "agentbox.runner.member"
+local pool = require "agentbox.sandbox.pool"
 local registry = require "agentbox.runner.registry"
 local time = require "agentbox.time"
 local traceback = require "agentbox.traceback"
@@ -214,6 +215,15 @@ end
 
 -- ---------------------------------------------------------------- together
 
+-- A pool of ready sandboxes, which this fiber's members take from; nil when none was asked for.
+local function pool_of(opts)
+  local size = opts.sandbox and opts.sandbox.pool or 0
+  if size == 0 then return nil end
+  local made = pool.new { size = size }
+  made:use()
+  return made
+end
+
 --- The main fiber of a run: ends when the run is over.
 ---@async
 ---@param run agentbox.Run
@@ -222,6 +232,7 @@ function M.run(run)
   local locals = fiber.current():locals()
   locals.scope, locals.models = false, run.models -- what members start belongs to the run, not to who started it
   run.limits:use()
+  local ready <close> = pool_of(run.opts) -- luacheck: ignore
   run.feeder = fiber.spawn(guarded, run, feed, run)
   run.watcher = fiber.spawn(guarded, run, watch, run)
   while not over(run) do

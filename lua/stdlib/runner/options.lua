@@ -1,6 +1,7 @@
 --- What a run can be told, checked once before anything starts.
 local err = require "agentbox.err"
 local model = require "agentbox.model"
+local pool = require "agentbox.sandbox.pool"
 local schema = require "agentbox.schema"
 
 local M = {}
@@ -57,6 +58,15 @@ local function models_of(opts)
   return out
 end
 
+local function pool_problem(box)
+  local size = box and box.pool or 0
+  if math.type(size) ~= "integer" or size < 0 or size > pool.MAX_SIZE then
+    return err.new("config", ("runner: sandbox.pool: a number from 0 to %d expected"):format(pool.MAX_SIZE))
+  elseif size > 0 and (box.backend or "native") ~= "native" then
+    return err.new("config", "runner: sandbox.pool: only native sandboxes are kept ready, not those of " .. box.backend)
+  end
+end
+
 -- Rollouts of a task, and how they are divided into groups.
 local function divide(opts)
   local size = opts.group_size or opts.n or 1
@@ -76,7 +86,8 @@ end
 function M.check(given)
   local opts = schema.options(given, OPTIONS, "runner.start")
   local ok, problem = divide(opts)
-  if not ok then return nil, problem end
+  problem = problem or pool_problem(opts.sandbox)
+  if not ok or problem then return nil, problem end
   opts.models, problem = models_of(opts)
   if not opts.models then return nil, problem end
   if opts.resume and not (opts.out and opts.run_id) then
