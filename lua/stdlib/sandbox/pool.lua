@@ -240,7 +240,7 @@ end
 ---@return agentbox.Err?
 function M.ready(spec)
   local pool = fiber.current():locals().pool
-  if pool then return pool:ready(spec) end
+  if pool and pool._fiber then return pool:ready(spec) end -- closed: the run is being torn down
 end
 
 ---@param opts { size: integer }
