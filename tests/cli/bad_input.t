@@ -85,7 +85,7 @@ agentbox: cannot record into small: create small/ID: Read-only file system
 Make room or permit it there, or name another folder with --out.
 [exit 2]
 
-$ sh mounted.sh size=16k 'agentbox run rf -o small; s=$?; cat small/*/*.jsonl; ls small | grep -c json; exit $s'
+$ sh mounted.sh size=16k 'agentbox run rf -o small; s=$?; cat small/*/*.jsonl 2>/dev/null; ls small | grep -c json; exit $s'
 agentbox: cannot record ID into small/ID: <*>No space left on device
 Make room or permit it there, or name another folder with --out.
 0

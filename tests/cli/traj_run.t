@@ -89,6 +89,7 @@ A line that was changed is found, and so is what is behind it.
 $ sed -i '1s/done/gone/' runs/r/trajectories-00000.jsonl; agentbox traj check runs/r
 -: runs/r/trajectories-00000.jsonl:1: <*>the line does not have its recorded sum (rule 12)
 t1: runs/r/groups.jsonl:1: its member r/t1/0 has no line (rule 13)
+r/t1/0: runs/r/events.jsonl:2: the run recorded this rollout, and it has no line (rule b)
 for training: 0 of 3; kept from it: 3 no token ids from the server
-trajectories=3 groups=2 problems=2
+trajectories=3 groups=2 problems=3
 [exit 1]
