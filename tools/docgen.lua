@@ -3,7 +3,7 @@
 local check = arg[1] == "--check"
 
 -- The public modules in the order of the page. Whatever is not here is private.
-local MODULES = { "sandbox", "task", "rollout", "runner", "model", "probe", "conform", "tool", "agent", "prompt", "verify", "image", "traj",
+local MODULES = { "sandbox", "shell", "task", "rollout", "runner", "model", "probe", "conform", "tool", "agent", "prompt", "verify", "image", "traj",
   "store", "export", "generate", "async", "http", "json", "yaml", "re", "fs", "path", "hash", "time", "rand", "log", "secret", "err", "test" }
 
 -- Files that hold methods of a module's classes; what else is in them is private.

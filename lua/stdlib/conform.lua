@@ -20,7 +20,7 @@ M.LACKS = {
   },
 }
 
-local FILES = { "commands", "processes", "files", "trees", "limits", "confinement" }
+local FILES = { "commands", "processes", "shells", "files", "trees", "limits", "confinement" }
 
 ---@class agentbox.ConformVerdict
 ---@field id string

@@ -35,6 +35,7 @@ local loader = require "agentbox.loader"
 ---@field sandbox agentbox.sandbox
 ---@field schema agentbox.schema
 ---@field secret agentbox.secret
+---@field shell agentbox.shell
 ---@field store agentbox.store
 ---@field task agentbox.task
 ---@field test agentbox.test
@@ -50,7 +51,7 @@ local M = { version = require "agentbox.sys.os".version }
 local modules = {}
 for name in ([[
   agent async cli config conform err export fs generate hash http image json log model outcome path probe prompt rand re rollout
-  runner sandbox schema secret store task test text time tool traj verify yaml
+  runner sandbox schema secret shell store task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name
 end

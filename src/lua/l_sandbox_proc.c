@@ -391,6 +391,10 @@ static int l_write(lua_State *L)
         ab_err_set(&err, AB_EIO, "the process takes no more input");
         return abl_push_err(L, &err, "process.write");
     }
+    if (ab_proc_events(p) & AB_PROC_DRAINED) { /* as a rule: it fits into the pipe */
+        lua_pushboolean(L, 1);
+        return 1;
+    }
     return wait_for(L, AB_PROC_DRAINED | AB_PROC_EXIT, 0, push_written);
 }
 

@@ -68,6 +68,37 @@ local function shell_gone(ctx, out)
   return probe.exit_code ~= 0
 end
 
+-- How long the command may take, or nil and what is wrong with the call.
+local function limit_of(ctx, command, timeout_s)
+  if command:find("\0", 1, true) then return nil, "the command holds a NUL byte" end
+  if timeout_s ~= timeout_s or timeout_s <= 0 then return nil, "timeout_s must be more than 0" end
+  return math.max(0.001, math.min(timeout_s, ctx:time_left())) -- 0 would be no limit
+end
+
+local ENDED = "The shell has ended, and with it directory, variables, functions and jobs; the next call starts a new one."
+
+---The same in a shell that stays.
+---@async
+---@param ctx agentbox.Ctx
+---@param shell agentbox.Shell
+---@param command string
+---@param timeout_s number
+---@return string?
+---@return any
+function M.run_in(ctx, shell, command, timeout_s)
+  local limit_s, wrong = limit_of(ctx, command, timeout_s)
+  if not limit_s then return nil, wrong end
+  local out, problem = shell:run(command, { timeout_s = limit_s, max_output_bytes = MAX_BYTES })
+  if not out then return nil, err.infra(problem) and problem or problem.msg end
+  local said, facts = M.format({
+    exit_code = out.exit_code, timed_out = out.timed_out, stdout = out.output, stdout_dropped = out.dropped, stderr = "",
+  }, limit_s)
+  local gone = shell_gone(ctx, out)
+  if err.is(gone) then return nil, gone end
+  if gone then facts.broken = "the sandbox can no longer start a shell" end
+  return out.ended and said .. "\n" .. ENDED or said, facts
+end
+
 ---@async
 ---@param ctx agentbox.Ctx
 ---@param command string
@@ -75,9 +106,8 @@ end
 ---@return string?
 ---@return any
 function M.run(ctx, command, timeout_s)
-  if command:find("\0", 1, true) then return nil, "the command holds a NUL byte" end
-  if timeout_s ~= timeout_s or timeout_s <= 0 then return nil, "timeout_s must be more than 0" end
-  local limit_s = math.max(0.001, math.min(timeout_s, ctx:time_left())) -- 0 would be no limit
+  local limit_s, wrong = limit_of(ctx, command, timeout_s)
+  if not limit_s then return nil, wrong end
   local out, problem = ctx.sandbox:exec(command, {
     timeout_s = limit_s, cwd = ctx.workdir or ctx.workspace, user = ctx.user, max_output_bytes = MAX_BYTES,
   })

@@ -1,0 +1,207 @@
+--- A shell that stays: directory, variables and functions of one command are there for the next, and a command costs
+--- what the shell costs, not the start of a program.
+---
+---     local sh <close> = assert(sb:shell())
+---     sh:run "cd src; export MODE=test"
+---     print(sh:run("pwd; echo $MODE", { timeout_s = 10 }).output)
+---
+--- bash where the sandbox has it, else its /bin/sh. Both streams are one, in the order in which they were written.
+--- A command is given to `eval` as one word, so that what is incomplete (a quote, a heredoc, an `if`) is an error of
+--- syntax and never waits for more; its stdin is /dev/null. The end of its output is marked by a word that the shell
+--- gets to read only when the command is over: nothing that a command prints can look like it.
+local err = require "agentbox.err"
+local files = require "agentbox.backends._files"
+local rand = require "agentbox.sys.rand"
+local schema = require "agentbox.schema"
+local time = require "agentbox.sys.time"
+
+local M = {}
+
+local START = { "/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash --noprofile --norc; fi; exec /bin/sh" }
+local OPEN_S = 30
+local MAX_OUTPUT = 1 << 20
+local SETTLE_S = 1 -- for a shell to come back whose command was killed
+
+-- Kills what the shell $1 started within the last $2 hundredths of a second, and nothing older: the jobs that earlier
+-- commands left. By descent, or by session for what lost its parent. With nothing but a shell, whatever the image.
+local KILL = [[
+read -r up _ </proc/uptime; up=${up%.*}${up#*.}; hit=1; round=0
+while [ $hit = 1 ] && [ $round -lt 50 ]; do
+  hit=0; round=$((round + 1)); mine=" $1 "; more=1
+  while [ $more = 1 ]; do
+    more=0
+    for d in /proc/[0-9]*; do
+      pid=${d#/proc/}
+      case $mine in *" $pid "*) continue ;; esac
+      read -r line 2>/dev/null <"$d/stat" || continue
+      set -- "$1" "$2" ${line##*) }
+      case $3 in Z) continue ;; esac
+      case $mine in *" $4 "*) ;; *) [ "$6" = "$1" ] || continue ;; esac
+      [ $((up - ${22})) -le "$2" ] || continue
+      mine="$mine$pid "; more=1
+      kill -9 "$pid" 2>/dev/null && hit=1
+    done
+  done
+done]]
+
+---@class agentbox.ShellOutcome
+---@field exit_code integer         # -1 when timed_out
+---@field output string             # both streams, the head of them
+---@field dropped integer           # bytes beyond the cap
+---@field timed_out boolean
+---@field ended boolean             # the shell is gone, with its state: the next command gets a new one
+---@field duration_s number
+
+---@class agentbox.Shell
+local Shell = {}
+Shell.__index = Shell
+Shell.__name = "agentbox.Shell"
+
+-- The shell reads byte by byte, so what goes with every command is short. By way of `command`, which functions of the same
+-- name do not replace.
+local BEGIN = "exec 7</dev/null 8>&1 2>&1; __ab() { \\command printf '\\000%s %d\\000' $1 $2 >&8; }; __ab "
+
+local function mark() return ("%016x"):format(("<I8"):unpack(rand.bytes(8))) end
+
+-- Takes bytes until the mark and the number behind it. Gives the number, or nil when the shell ended, or nil, err.
+local function collect(self, word, sink, deadline)
+  local tail, raw = "", self._process._raw
+  word = "\0" .. word .. " "
+  while true do
+    local bytes, problem = raw:read(65536, math.max(0.001, deadline - time.monotonic()))
+    if not bytes then
+      sink(tail)
+      return nil, problem
+    end
+    local text = tail .. bytes
+    local at, behind = text:find(word, 1, true)
+    local stop = at and text:find("\0", behind + 1, true)
+    if stop then
+      sink(text:sub(1, at - 1))
+      return math.tointeger(tonumber(text:sub(behind + 1, stop - 1)))
+    end
+    local keep = at and #text - at + 1 or math.min(#text, #word - 1)
+    sink(text:sub(1, #text - keep))
+    tail = keep > 0 and text:sub(-keep) or ""
+    if time.monotonic() >= deadline then -- one that never falls silent
+      sink(tail)
+      return nil, err.new("timeout", "the command goes on")
+    end
+  end
+end
+
+local function start(self)
+  local process, problem = self._sandbox:spawn(START, self._spawn)
+  if not process then return nil, problem end
+  local word = mark()
+  self._process = process
+  local ok
+  ok, problem = process:write(BEGIN .. word .. " $$\n")
+  if ok then
+    self._pid, problem = collect(self, word, function() end, time.monotonic() + OPEN_S)
+    if self._pid then return true end
+  end
+  self:close()
+  return nil, err.is(problem) and problem or err.new("unsupported", "the sandbox has no /bin/sh that runs")
+end
+
+---Starts one. `cwd`, `user` and `env` are those of `exec`.
+---@async
+---@nodiscard
+---@param sandbox agentbox.Sandbox
+---@param opts? { cwd?: string, user?: string|integer, env?: table<string, string|false> }
+---@return agentbox.Shell? shell
+---@return agentbox.Err? err
+function M.open(sandbox, opts)
+  opts = schema.options(opts or {}, { cwd = { "string" }, user = { "string|integer" }, env = { "map" } }, "sandbox:shell")
+  local self = setmetatable({ _sandbox = sandbox, _spawn = {
+    cwd = opts.cwd and files.path(sandbox, opts.cwd), user = opts.user, env = opts.env, max_output_bytes = 1 << 18,
+  } }, Shell)
+  local ok, problem = start(self)
+  if not ok then return nil, problem end
+  return self
+end
+
+local run_shape = { timeout_s = { "number", min = 0.001 }, max_output_bytes = { "integer", min = 1 } }
+
+local function keeper(max)
+  local parts, kept, all = {}, 0, 0
+  return function(bytes)
+    all = all + #bytes
+    if kept < max and bytes ~= "" then
+      parts[#parts + 1] = bytes:sub(1, max - kept)
+      kept = kept + #parts[#parts]
+    end
+  end, function() return table.concat(parts), all - kept end
+end
+
+-- Ends what the command started; the shell itself lives if it was only waiting for that.
+local function stop_command(self, word, sink, began)
+  local age = math.ceil((time.monotonic() - began) * 100) + 2
+  local out, problem = self._sandbox:exec({ "/bin/sh", "-c", KILL, "sh", tostring(self._pid), tostring(age) }, { timeout_s = 10 })
+  if not out then return false, problem end
+  return collect(self, word, sink, time.monotonic() + SETTLE_S) ~= nil
+end
+
+-- Why there was no mark: an outcome all the same, unless the sandbox failed.
+local function without_mark(self, outcome, problem, word, sink, began)
+  if problem and problem.code ~= "timeout" then return nil, problem end
+  if problem then
+    local lives, failure = stop_command(self, word, sink, began)
+    if failure then return nil, failure end
+    outcome.exit_code, outcome.timed_out, outcome.ended = -1, true, not lives
+  else
+    local over, failure = self._process:wait(OPEN_S)
+    if not over then return nil, failure end
+    outcome.exit_code, outcome.ended = over.exit_code, true
+  end
+  if outcome.ended then self:close() end
+  return outcome
+end
+
+---Runs one command in it. One whose time is over is killed with what it started; if the shell does not come back, it
+---is ended too. An ended shell (`exit`, `exec`, a kill) is replaced at the next command. Raises when another command
+---runs in it: they share one state.
+---@async
+---@param command string
+---@param opts? { timeout_s?: number, max_output_bytes?: integer }   # 300 s, 1 MiB
+---@return agentbox.ShellOutcome? outcome
+---@return agentbox.Err? err
+function Shell:run(command, opts)
+  opts = opts and schema.options(opts, run_shape, "shell:run") or {}
+  if command:find("\0", 1, true) then return nil, err.new("badarg", "the command holds a zero byte") end
+  if self._busy then error("shell:run: another command is running in this shell", 2) end
+  self._busy = true
+  local _ <close> = setmetatable({}, { __close = function() self._busy = nil end })
+  local ok, problem = self._process ~= nil, nil
+  if not ok then ok, problem = start(self) end
+  if not ok then return nil, problem end
+  local sink, result = keeper(opts.max_output_bytes or MAX_OUTPUT)
+  local word, began = mark(), time.monotonic()
+  -- A space first: eval knows options.
+  local text = "\\command eval ' " .. command:gsub("'", "'\\''") .. "' <&7\n__ab " .. word .. " $?\n"
+  ok, problem = self._process:write(text)
+  local outcome, code = { timed_out = false, ended = false }, nil
+  if ok or problem.code == "io" then
+    code, problem = collect(self, word, sink, began + (opts.timeout_s or 300))
+  end
+  outcome.exit_code = code
+  if not code then outcome, problem = without_mark(self, outcome, problem, word, sink, began) end
+  if not outcome then
+    self:close()
+    return nil, problem
+  end
+  outcome.output, outcome.dropped = result()
+  outcome.duration_s = time.monotonic() - began
+  return outcome
+end
+
+---Ends it with its background jobs. May be called twice; `run` starts a new one.
+function Shell:close()
+  if self._process then self._process:close() end
+  self._process = nil
+end
+
+Shell.__close = Shell.close
+
+return M

@@ -1,0 +1,71 @@
+--- The tool of a shell that stays: what a model reads, and that one shell is its whole rollout's. What the shell itself
+--- promises is in lua/stdlib/conform/shells.lua.
+local json = require "agentbox.json"
+local lu = require "luaunit"
+local sandbox = require "agentbox.sandbox"
+local test = require "agentbox.test"
+local tool = require "agentbox.tool"
+
+local M = {}
+local sb
+
+function M.setUp()
+  local problem
+  sb, problem = sandbox.create {}
+  if not sb then test.skip("no native sandbox here: " .. problem.msg) end
+end
+
+function M.tearDown() if sb then sb:close() end end
+
+local function session()
+  local set = assert(tool.select { mode = { "persistent_shell" } })
+  local ctx = { sandbox = sb, workspace = "/workspace", time_left = function() return 30 end }
+  return function(command, timeout_s)
+    local call = { id = "c", type = "function", ["function"] = {
+      name = "persistent_shell", arguments = json.encode { command = command, timeout_s = timeout_s },
+    } }
+    local result = set:run(ctx, { call }, 60)[1]
+    lu.assertNil(result.infra)
+    return result.text, result
+  end, set
+end
+
+function M.test_what_one_call_sets_the_next_one_finds()
+  local call, set = session()
+  lu.assertEquals((call "mkdir d; cd d; x=1"), "exit_code=0")
+  local text, result = call "pwd; echo $x; false"
+  lu.assertEquals(text, "exit_code=1\n--- stdout ---\n/workspace/d\n1\n")
+  lu.assertEquals({ result.is_error, result.facts.exit }, { true, 1 })
+  lu.assertEquals(set:close(), {})
+end
+
+function M.test_the_end_of_the_shell_is_said()
+  local call = session()
+  lu.assertStrContains((call "exit 3"), "exit_code=3\nThe shell has ended")
+  lu.assertEquals((call "pwd"), "exit_code=0\n--- stdout ---\n/workspace\n")
+  lu.assertNotStrContains((call("sleep 300", 0.3)), "The shell has ended")
+  local text, result = call("while :; do :; done", 0.3)
+  lu.assertStrContains(text, "timed_out=true")
+  lu.assertStrContains(text, "The shell has ended")
+  lu.assertEquals(result.facts.timed_out, true)
+end
+
+function M.test_what_cannot_be_run_is_said()
+  local call = session()
+  lu.assertStrContains((call "echo 'open"), "matching")
+  lu.assertStrContains((call "a\0b"), "NUL")
+  lu.assertStrContains((call("true", 0)), "more than 0")
+end
+
+function M.test_two_at_once_are_refused()
+  local async = require "agentbox.async"
+  local sh <close> = assert(sb:shell())
+  local first = async.spawn(function() return sh:run "sleep 0.3; echo first" end)
+  async.yield()
+  lu.assertErrorMsgContains("another command", sh.run, sh, "true")
+  local _, out = first:join(30)
+  lu.assertEquals(out.output, "first\n")
+  lu.assertErrorMsgContains("unknown", sh.run, sh, "true", { timeout = 1 })
+end
+
+return M
