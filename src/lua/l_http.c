@@ -36,6 +36,15 @@ static int l_client_gc(lua_State *L)
     return 0;
 }
 
+/* forget(): closes the connections that are kept for requests to come. */
+static int l_forget(lua_State *L)
+{
+    struct client *c = lua_touserdata(L, lua_upvalueindex(1));
+    if (c->http)
+        ab_http_forget(c->http);
+    return 0;
+}
+
 /* ---- the request ---- */
 
 static const char *const options[] = {
@@ -412,8 +421,8 @@ static void register_types(lua_State *L)
 int luaopen_agentbox_sys_http(lua_State *L)
 {
     static const luaL_Reg lib[] = {
-        {"request", l_request}, {"open", l_open}, {"connect", l_connect},
-        {"date", l_date},       {NULL, NULL},
+        {"request", l_request}, {"open", l_open},     {"connect", l_connect},
+        {"date", l_date},       {"forget", l_forget}, {NULL, NULL},
     };
     register_types(L);
     abl_bare_register(L);

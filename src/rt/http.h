@@ -65,6 +65,9 @@ enum ab_http_event {
 struct ab_http *ab_http_new(struct ab_loop *loop, struct ab_err *err) AB_MUST_CHECK;
 void ab_http_free(struct ab_http *http);
 
+/* Closes the connections kept for reuse; nothing while a transfer is not over. */
+void ab_http_forget(struct ab_http *http);
+
 /* Seconds since 1970 of an HTTP date, or -1. */
 int64_t ab_http_date(struct ab_http *http, const char *text);
 

@@ -163,6 +163,20 @@ static const struct ab_op_class client_class = {
     .stop = stop,
 };
 
+static CURLM *open_multi(struct ab_http *http)
+{
+    CURLM *multi = http->lib.multi_init();
+    if (!multi)
+        AB_BUG("out of memory (curl_multi_init)");
+    http->lib.multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    http->lib.multi_setopt(multi, CURLMOPT_SOCKETDATA, http);
+    http->lib.multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_set_timer);
+    http->lib.multi_setopt(multi, CURLMOPT_TIMERDATA, http);
+    http->lib.multi_setopt(multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
+    http->lib.multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+    return multi;
+}
+
 struct ab_http *ab_http_new(struct ab_loop *loop, struct ab_err *err)
 {
     struct ab_http_lib lib;
@@ -170,21 +184,13 @@ struct ab_http *ab_http_new(struct ab_loop *loop, struct ab_err *err)
         return NULL;
     struct ab_http *http = ab_xcalloc(1, sizeof *http);
     http->lib = lib;
-    http->multi = lib.multi_init();
-    if (!http->multi)
-        AB_BUG("out of memory (curl_multi_init)");
     ab_list_init(&http->transfers);
     ab_list_init(&http->hosts);
     ab_op_init(&http->op, &client_class, loop);
     ab_op_ref(&http->op); /* the loop's; dropped in on_timer_closed */
     uv_timer_init(&loop->uv, &http->timer);
     http->timer.data = http;
-    lib.multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    lib.multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-    lib.multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_set_timer);
-    lib.multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-    lib.multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
-    lib.multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+    http->multi = open_multi(http);
     return http;
 }
 
@@ -194,6 +200,15 @@ void ab_http_free(struct ab_http *http)
         return;
     ab_op_cancel(&http->op);
     ab_op_unref(&http->op);
+}
+
+void ab_http_forget(struct ab_http *http)
+{
+    if (!ab_list_empty(&http->transfers) || http->closing)
+        return;
+    http->lib.multi_cleanup(http->multi);
+    uv_timer_stop(&http->timer);
+    http->multi = open_multi(http);
 }
 
 int64_t ab_http_date(struct ab_http *http, const char *text)

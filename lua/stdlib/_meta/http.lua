@@ -98,4 +98,7 @@ function M.connect(spec) end
 ---@return integer?
 function M.date(text) end
 
+--- Closes the connections that are kept for requests to come; nothing while there are requests.
+function M.forget() end
+
 return M

@@ -2,6 +2,7 @@
 --- what a test left behind. Prints TAP lines and, last, `N passed, N failed, N skipped`.
 local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.sys.fs"
+local http = require "agentbox.sys.http"
 local sandbox = require "agentbox.sys.sandbox"
 local test = require "agentbox.test"
 local traces = require "agentbox.traceback"
@@ -121,11 +122,12 @@ local function call(case, timeout_s)
   return ok, err
 end
 
--- Closing a handle takes the loop a turn. What is kept for the next sandboxes is nobody's leak.
+-- Closing a handle takes the loop a turn. What is kept for the next sandboxes and requests is nobody's leak.
 local function settle()
   collectgarbage()
   collectgarbage()
   sandbox.forget()
+  http.forget()
   for _ = 1, 3 do fiber.yield() end
 end
 
