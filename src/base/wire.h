@@ -20,12 +20,12 @@
 
 #include "base/ab.h"
 
-#define AB_WIRE_MAX      65536 /* bytes in one packet */
-#define AB_WIRE_FDS      72    /* descriptors beside one packet */
-#define AB_WIRE_LAYERS   64    /* frozen layers below one sandbox */
-#define AB_WIRE_CGROUPS  4     /* hierarchies of cgroup v1 that are joined */
-#define AB_WIRE_PORTS    16    /* that a sandbox with a list may connect to */
-#define AB_WIRE_SLOTS    4096 /* ranges of user ids */
+#define AB_WIRE_MAX     65536 /* bytes in one packet */
+#define AB_WIRE_FDS     72    /* descriptors beside one packet */
+#define AB_WIRE_LAYERS  64    /* frozen layers below one sandbox */
+#define AB_WIRE_CGROUPS 4     /* hierarchies of cgroup v1 that are joined */
+#define AB_WIRE_PORTS   16    /* that a sandbox with a list may connect to */
+#define AB_WIRE_SLOTS   4096  /* ranges of user ids */
 
 enum ab_wire_type {
     AB_WIRE_SETUP = 1, /* engine to zygote, first; fds: cgroup parent directories */
@@ -69,7 +69,7 @@ struct ab_wire_setup {
 
 struct ab_wire_create {
     uint32_t flags;
-    uint32_t slot;   /* uid range to use; AB_WIRE_SLOTS + n: the first free one from n on */
+    uint32_t slot; /* uid range to use; AB_WIRE_SLOTS + n: the first free one from n on */
     uint32_t layers; /* how many, topmost first */
     uint32_t v1;     /* how many cgroup.procs files */
     uint64_t disk_bytes, inodes, shm_bytes;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "sandbox/layer.h"
 #include "sandbox/zygote.h"
 
 #define DISK_DEFAULT    (1ull << 30)

@@ -181,19 +181,6 @@ int ab_sandbox_reap(struct ab_sandbox *sb, bool block);
 /* After ab_sandbox_reap() gave 0: its changes as a layer. Gives. */
 struct ab_layer *ab_sandbox_take_layer(struct ab_sandbox *sb);
 
-/* For snapshot.c: a layer of an upper file system (takes it) over what sb stands on; the
- * descriptors of a layer and of those below it, and how many; what FAILED says, as err.
- */
-struct ab_layer *ab_layer_over(const struct ab_sandbox *sb, int upper);
-int ab_layer_fds(const struct ab_layer *top, int *fds);
-int ab_sandbox_failed(const uint8_t *buf, size_t len, struct ab_err *err);
-
-/* What is left of a quota; never nothing, which would mean that there is none. */
-static inline uint64_t ab_quota_left(uint64_t quota, uint64_t spent)
-{
-    return spent == 0 ? quota : quota > spent + 100 ? quota - spent : 100;
-}
-
 /* Kills and reaps, blocking, if that was not done; then releases. */
 void ab_sandbox_free(struct ab_sandbox *sb);
 

@@ -10,6 +10,7 @@
 
 #include "base/fault.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/layer.h"
 #include "sandbox/zygote.h"
 
 /* So many layers below one sandbox are made one: each costs every later one time. */
