@@ -142,6 +142,16 @@ static int pass(struct ab_relay *r, struct side *to, const uint8_t *data, size_t
     return 0;
 }
 
+/* Nothing is held for `to` any more. */
+static int end(struct side *from, struct side *to)
+{
+    from->ended = true;
+    if (!to->told)
+        shutdown(to->fd, SHUT_WR);
+    to->told = true;
+    return 0;
+}
+
 /* One direction, as far as it goes now; -1 when the connection is over. */
 static int copy(struct ab_relay *r, struct side *from, struct side *to)
 {
@@ -150,18 +160,14 @@ static int copy(struct ab_relay *r, struct side *from, struct side *to)
         int rc = flush(to);
         if (rc != 0)
             return rc < 0 ? -1 : 0;
-        if (from->ended) {
-            if (!to->told)
-                shutdown(to->fd, SHUT_WR);
-            to->told = true;
-            return 0;
-        }
+        if (from->ended)
+            return end(from, to);
         ssize_t n = recv(from->fd, piece, sizeof piece, 0);
         if (n < 0)
             return errno == EAGAIN || errno == EINTR ? 0 : -1;
-        if (n == 0)
-            from->ended = true;
-        else if (pass(r, to, piece, (size_t)n) < 0)
+        if (n == 0) /* told at once: after its end nothing wakes this direction again */
+            return end(from, to);
+        if (pass(r, to, piece, (size_t)n) < 0)
             return -1;
     }
     return 0;

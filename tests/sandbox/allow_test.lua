@@ -48,13 +48,16 @@ local function create(network)
 end
 
 local HEAD = [[
-import socket, sys, struct
+import socket, sys, struct, threading
+def tell(c, say):
+    c.sendall(say)
+    c.shutdown(socket.SHUT_WR)
 def tcp(host, port, say=b"hi", more=True):
     try:
         c = socket.create_connection((host, port), 10)
         c.settimeout(10)
-        c.sendall(say)
-        c.shutdown(socket.SHUT_WR)
+        if len(say) < 65536: tell(c, say)
+        else: threading.Thread(target=tell, args=(c, say)).start() # an echo that nobody reads fills both directions
         got = b""
         while True:
             d = c.recv(65536)
