@@ -1,6 +1,6 @@
 /* allow.h - a list of what may be reached: names and addresses, with ports.
  *
- *     pypi.org:443   *.pypi.org:80,443   *:443   10.1.2.3:8080   10.0.0.0/8:5432
+ *     example.org:443   *.example.org:80,443   *:443   10.1.2.3:8080   10.0.0.0/8:5432
  *     [2001:db8::1]:443   [fd00::/8]:443
  *
  * `*.x` is every name below x, not x; `*` is every name. A name never stands for an

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "sandbox/sandbox.h"
 #include "sandbox/layer.h"
+#include "sandbox/sandbox.h"
 #include "sandbox/zygote.h"
 
 /* So many layers below one sandbox are made one: each costs every later one time. */

@@ -11,7 +11,7 @@ local FIELDS = {
 }
 
 ---@class agentbox.NetworkList
----@field allow string[]                  # "pypi.org:443", "*.pypi.org:80,443", "10.1.2.3:8080", "10.0.0.0/8:5432", "[fd00::1]:443"
+---@field allow string[]                  # "example.org:443", "*.example.org:80,443", "10.1.2.3:8080", "10.0.0.0/8:5432", "[fd00::1]:443"
 ---@field hosts? table<string, string>    # what a name's address is, without asking anybody; trusted, private ones too
 ---@field max_connections? integer        # at once; 64
 ---@field max_mb? number                  # in all, both ways; 16384
