@@ -30,6 +30,7 @@ local function written(format, options, filter)
   local path = dir .. "/out.jsonl"
   local result = assert(export.convert { input = dir .. "/run", format = format, out = path, options = options, filter = filter })
   local out = {}
+  if #result.files == 0 then return out, result end
   for line in assert(fs.read(path)):gmatch "([^\n]*)\n" do out[#out + 1] = assert(json.decode(line)) end
   return out, result
 end

@@ -90,7 +90,7 @@ function M.run(args)
   }
   if not result then return nil, err end
   print_result(args, result)
-  if result.written == 0 then
+  if #result.files == 0 then
     return nil, { code = "usage", msg = "export: no trajectory of the input can be written in this format" }
   end
   return 0

@@ -33,7 +33,8 @@ end
 function M.new_job(format, opts, options)
   return {
     format = format, options = options, out = opts.out, strict = opts.strict, groups = groups.new(format, options),
-    result = { written = 0, skipped = {}, losses = {}, files = {} },
+    lines = 0,
+    result = { written = 0, skipped = json.array {}, losses = json.array {}, files = json.array {} },
   }
 end
 
@@ -89,7 +90,18 @@ local function file_name(job, t, taken)
   return path
 end
 
---- One document for each trajectory, in a folder.
+local function part_of(path) return ("%s.part-%d"):format(path, os_.pid()) end
+
+-- Gives the parts their names, or removes them all when something failed.
+local function settle(paths, ok, problem)
+  for _, path in ipairs(paths) do
+    if ok then ok, problem = fs.rename(part_of(path), path) end
+    if not ok then os.remove(part_of(path)) end
+  end
+  return ok, problem
+end
+
+--- One document for each trajectory, in a folder: none of them has its name before all are there.
 ---@async
 ---@nodiscard
 ---@param job table
@@ -99,19 +111,22 @@ end
 function M.to_folder(job, inputs)
   local ok, problem = fs.mkdir(job.out, true)
   if not ok then return nil, problem end
-  local taken = {}
-  return feed(job, inputs, function(t)
+  local taken, files = {}, job.result.files
+  ok, problem = feed(job, inputs, function(t)
     local doc = take(job, t)
     if not doc then return end
     local path = file_name(job, t, taken)
-    local done, bad = fs.write(path, encode(job.format, doc, false))
+    local done, bad = fs.write(part_of(path), encode(job.format, doc, false))
     if not done then job.failed = bad end
-    table.insert(job.result.files, path)
+    files[#files + 1] = path
   end)
+  if ok and job.failed then ok, problem = nil, job.failed end
+  return settle(files, ok, problem)
 end
 
 local function write_lines(job, inputs, file)
   local function put(doc)
+    job.lines = job.lines + 1
     local ok, msg = file:write(encode(job.format, doc, true))
     if not ok then job.failed = job.failed or err.new("io", ("%s: %s"):format(job.out, msg)) end
   end
@@ -134,7 +149,8 @@ local function write_lines(job, inputs, file)
   return not job.failed, job.failed
 end
 
---- Everything into one file: written beside its name and moved there when it is whole.
+--- Everything into one file: written beside its name and moved there when it is whole. Of an export that holds no
+--- trajectory no file is left, and one that was there before stays.
 ---@async
 ---@nodiscard
 ---@param job table
@@ -146,19 +162,18 @@ function M.to_lines(job, inputs)
   if there and there.type ~= "file" then
     return nil, err.new("invalid", ("%s: is a %s, not a file"):format(job.out, there.type))
   end
-  local part = ("%s.part-%d"):format(job.out, os_.pid())
-  local file, msg = io.open(part, "wb")
+  local file, msg = io.open(part_of(job.out), "wb")
   if not file then return nil, err.new("io", msg) end
   local ok, problem = write_lines(job, inputs, file)
   local closed, cannot = file:close()
   if ok and not closed then ok, problem = nil, err.new("io", ("%s: %s"):format(job.out, cannot)) end
-  if ok then ok, problem = fs.rename(part, job.out) end
-  if not ok then
-    os.remove(part)
-    return nil, problem
+  local something = job.lines > 0 and job.result.written > 0
+  if not ok or not something then
+    os.remove(part_of(job.out))
+    return ok, problem
   end
   table.insert(job.result.files, job.out)
-  return true
+  return settle(job.result.files, ok, problem)
 end
 
 --- A single document for a single trajectory.
@@ -183,7 +198,7 @@ function M.to_document(job, inputs)
     return nil, err.new("badarg", ("format %s writes lines: name a file that ends in .jsonl"):format(job.format.name))
   end
   table.insert(job.result.files, job.out)
-  return fs.write(job.out, encode(job.format, doc, false))
+  return fs.write(job.out, encode(job.format, doc, false)) -- which moves a whole file to its name
 end
 
 return M

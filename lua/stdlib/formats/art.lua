@@ -196,7 +196,10 @@ function M.convert(t, opts)
     add_messages(t, doc, lost)
   end
   doc.reward = t.reward + 0.0
-  if t.version_min then doc.initial_policy_version, doc.final_policy_version = t.version_min, t.version_max end
+  if t.version_min then
+    doc.initial_policy_version = t.version_min
+    doc.final_policy_version = t.version_max
+  end
   doc.metrics = metrics_of(t)
   doc.metadata = metadata_of(t)
   doc.logs = logs_of(t)

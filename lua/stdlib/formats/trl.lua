@@ -33,9 +33,13 @@ local function row_of(t, row)
   out.logprobs = rows.list(row, "lp", "response")
   out.env_mask = rows.list(row, "mask", "response")
   out.reward = t.reward + 0.0
-  out.task_id, out.trajectory_id, out.group_id, out.group_index = t.task_id, t.id, group, index
+  out.task_id = t.task_id
+  out.trajectory_id = t.id
+  out.group_id = group
+  out.group_index = index
   out.truncated = rows.truncated(row)
-  out.model_version, out.model_version_max = low, high
+  out.model_version = low
+  out.model_version_max = high
   return out
 end
 
