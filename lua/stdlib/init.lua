@@ -23,6 +23,7 @@ local loader = require "agentbox.loader"
 ---@field image agentbox.image
 ---@field json agentbox.json
 ---@field log agentbox.log
+---@field mcp agentbox.mcp
 ---@field model agentbox.model
 ---@field outcome agentbox.outcome
 ---@field path agentbox.path
@@ -50,7 +51,7 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config conform err export fs generate hash http image json log model outcome path probe prompt rand re rollout
+  agent async cli config conform err export fs generate hash http image json log mcp model outcome path probe prompt rand re rollout
   runner sandbox schema secret shell store task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name

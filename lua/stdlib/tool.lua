@@ -161,14 +161,23 @@ local function mode_names(mode)
     mode, schema.suggest(mode, { "structured", "shell", "custom" }))
 end
 
+-- A file is a tool, or lists servers that have some.
+local function load_file(path)
+  if path:find "%.json$" then return require "agentbox.mcp".load(path) end
+  local tool, problem = M.load(path)
+  return tool and { tool }, problem
+end
+
 local function resolve_custom(list)
   local out = {}
   for i, item in ipairs(list or {}) do
-    local tool, problem = item, nil
-    if type(item) == "string" then tool, problem = M.load(item) end
-    if problem then return nil, problem end
-    if not is_tool(tool) then return nil, err.new("config", ("custom tools: item %d is not a tool"):format(i)) end
-    out[i] = tool
+    local tools, problem = { item }, nil
+    if type(item) == "string" then tools, problem = load_file(item) end
+    if not tools then return nil, problem end
+    for _, tool in ipairs(tools) do
+      if not is_tool(tool) then return nil, err.new("config", ("custom tools: item %d is not a tool"):format(i)) end
+      out[#out + 1] = tool
+    end
   end
   return out
 end

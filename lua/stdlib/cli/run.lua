@@ -17,7 +17,7 @@ local M = {
     { "--max-steps", "N", "turns that may use tools", integer = true, default = 40 },
     { "--timeout-s", "SECONDS", "wall clock of the whole episode", number = true, default = 900 },
     { "--tools", "LIST", "structured, shell, custom, or names separated by commas", default = "structured" },
-    { "--tool", "FILE", "add the tool that FILE defines (repeatable)", repeats = true },
+    { "--tool", "FILE", "add the tool that FILE.lua defines, or the MCP servers in FILE.json (repeatable)", repeats = true },
     { "--drop-tool", "NAME", "take this tool away (repeatable)", repeats = true },
     { "--agent", "NAME", "the agent", default = "tool_loop" },
     { "--verifier", "NAME", "score with this verifier instead of the task's" },

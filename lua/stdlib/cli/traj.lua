@@ -132,7 +132,7 @@ M.commands = {
       { "--seed", "N", "seed of sampling, another one for each fork", integer = true },
       { "--max-steps", "N", "turns that may use tools, those before the fork included", integer = true, default = 40 },
       { "--tools", "LIST", "structured, shell, custom, or names separated by commas", default = "structured" },
-      { "--tool", "FILE", "add the tool that FILE defines (repeatable)", repeats = true },
+      { "--tool", "FILE", "add the tool that FILE.lua defines, or the MCP servers in FILE.json (repeatable)", repeats = true },
       { "-o --out", "DIR", "where trajectories go", default = "trajectories" },
       { "--json", "print one JSON object a line" },
     },
