@@ -9,8 +9,8 @@
 
 #include "base/fault.h"
 #include "lua/conv.h"
+#include "lua/job.h"
 #include "rt/fs.h"
-#include "rt/work.h"
 
 #define FILE_TYPE "agentbox.file"
 #define LOCK_TYPE "agentbox.lock"
@@ -80,50 +80,43 @@ static int l_write(lua_State *L)
 }
 
 struct sync_job {
-    int fd; /* owns: a duplicate, so that the file may be closed meanwhile */
-    int errnum;
+    struct abl_job job;
+    int fd; /* owns: a duplicate, so that the file may be closed meanwhile; or -1 */
 };
 
-static void sync_run(void *arg)
+static int run_sync(struct abl_job *job)
 {
-    struct sync_job *job = arg;
     int errnum = AB_FAULT("file.fdatasync");
-    job->errnum = errnum ? errnum : fdatasync(job->fd) < 0 ? errno : 0;
+    if (errnum == 0 && fdatasync(((struct sync_job *)job)->fd) < 0)
+        errnum = errno;
+    if (errnum == 0)
+        return 0;
+    ab_err_sys(&job->err, errnum, "sync");
+    return -1;
 }
 
-static void sync_free(void *arg)
+static void fini_sync(struct abl_job *job)
 {
-    struct sync_job *job = arg;
-    close(job->fd);
-    free(job);
+    int fd = ((struct sync_job *)job)->fd;
+    if (fd >= 0)
+        close(fd);
 }
 
-static int push_synced(lua_State *L, struct ab_op *op)
-{
-    const struct sync_job *job = ab_work_job(op);
-    if (job->errnum == 0)
-        return push_true(L);
-    struct ab_err err;
-    ab_err_sys(&err, job->errnum, "sync");
-    return abl_push_err(L, &err, "file.sync");
-}
+static const struct abl_job_kind SYNC = {"file.sync", run_sync, abl_job_push_true,
+                                         fini_sync};
 
 /* file:sync(): waits until the bytes are on the disk. */
 static int l_sync(lua_State *L)
 {
     struct file *f = check_open(L);
-    struct ab_anchor *anchor = abl_anchor(L);
-    int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 3);
-    if (fd < 0) {
+    struct sync_job *sync = ABL_JOB_NEW(L, struct sync_job, &SYNC);
+    sync->fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 3);
+    if (sync->fd < 0) {
         struct ab_err err;
         ab_err_sys(&err, errno, "sync");
         return abl_push_err(L, &err, "file.sync");
     }
-    struct sync_job *job = ab_xcalloc(1, sizeof *job);
-    job->fd = fd;
-    struct ab_work work = {.run = sync_run, .free = sync_free, .job = job};
-    anchor->op = ab_work_start(abl_loop(L), &work);
-    return abl_wait(L, anchor, push_synced);
+    return abl_job_do(L, true);
 }
 
 static int l_truncate(lua_State *L)

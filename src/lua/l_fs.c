@@ -8,115 +8,64 @@
 #include <unistd.h>
 
 #include "lua/conv.h"
+#include "lua/job.h"
 #include "lua/l_file.h"
 #include "rt/fs.h"
-#include "rt/work.h"
 
 int luaopen_agentbox_sys_fs(lua_State *L);
 
-/* One blocking call with its arguments and results. */
-struct job {
-    int (*run)(struct job *job);
-    int (*push)(lua_State *L, struct job *job);
-    const char *name; /* for the error's op */
-    char *path;       /* owns */
-    char *data;       /* owns; what to write */
+/* A call with its arguments and results. */
+struct fs_job {
+    struct abl_job job;
+    char *path; /* owns */
+    char *data; /* owns; what to write */
     size_t len;
     struct ab_fs_write how;
     bool recursive;
     struct ab_buf text;     /* owns */
     struct ab_fs_list list; /* owns */
-    int rc;
-    struct ab_err err;
 };
 
-static void job_run(void *arg)
+static struct fs_job *of(struct abl_job *job)
 {
-    struct job *job = arg;
-    job->rc = job->run(job);
+    return (struct fs_job *)job;
 }
 
-static void job_free(void *arg)
+static void fini(struct abl_job *job)
 {
-    struct job *job = arg;
-    ab_buf_fini(&job->text);
-    ab_fs_list_fini(&job->list);
-    free(job->data);
-    free(job->path);
-    free(job);
+    struct fs_job *fs = of(job);
+    ab_buf_fini(&fs->text);
+    ab_fs_list_fini(&fs->list);
+    free(fs->data);
+    free(fs->path);
 }
 
-static int job_results(lua_State *L, struct job *job)
+static struct fs_job *new_job(lua_State *L, const char *path,
+                              const struct abl_job_kind *kind)
 {
-    if (job->rc < 0)
-        return abl_push_err(L, &job->err, job->name);
-    return job->push(L, job);
-}
-
-static int push_job(lua_State *L, struct ab_op *op)
-{
-    if (op->err)
-        return abl_push_err(L, op->err, "fs");
-    return job_results(L, ab_work_job(op));
-}
-
-#define JOB_TYPE "agentbox.fs.job"
-
-/* The job lives in a userdata until it is handed to the pool, so that an error cannot
- * lose it. */
-struct holder {
-    struct job *job; /* owns, or NULL */
-};
-
-static int l_holder_gc(lua_State *L)
-{
-    struct holder *h = luaL_checkudata(L, 1, JOB_TYPE);
-    if (h->job)
-        job_free(h->job);
-    h->job = NULL;
-    return 0;
-}
-
-static struct job *new_job(lua_State *L, const char *path, const char *name)
-{
-    struct holder *h = lua_newuserdatauv(L, sizeof *h, 0);
-    h->job = NULL;
-    luaL_setmetatable(L, JOB_TYPE);
-    h->job = ab_xcalloc(1, sizeof *h->job);
-    h->job->path = ab_xstrndup(path, strlen(path));
-    h->job->name = name;
-    return h->job;
-}
-
-/* The holder is on top of the stack. long_one: worth a thread. */
-static int do_job(lua_State *L, bool long_one)
-{
-    struct holder *h = luaL_checkudata(L, -1, JOB_TYPE);
-    if (!long_one || !abl_can_wait(L)) {
-        job_run(h->job);
-        return job_results(L, h->job);
-    }
-    struct ab_anchor *anchor = abl_anchor(L);
-    struct ab_work work = {.run = job_run, .free = job_free, .job = h->job};
-    h->job = NULL;
-    anchor->op = ab_work_start(abl_loop(L), &work);
-    return abl_wait(L, anchor, push_job);
+    struct fs_job *fs = ABL_JOB_NEW(L, struct fs_job, kind);
+    fs->path = ab_xstrndup(path, strlen(path));
+    return fs;
 }
 
 /* ---- read, write ---- */
 
 enum { BIG_BYTES = 256 * 1024 };
 
-static int run_read(struct job *job)
+static int run_read(struct abl_job *job)
 {
-    return ab_fs_read(job->path, &job->text, &job->err);
+    struct fs_job *fs = of(job);
+    return ab_fs_read(fs->path, &fs->text, &job->err);
 }
 
-static int push_text(lua_State *L, struct job *job)
+static int push_text(lua_State *L, struct abl_job *job)
 {
-    lua_pushlstring(L, job->text.data ? job->text.data : "", job->text.len);
+    const struct ab_buf *text = &of(job)->text;
+    lua_pushlstring(L, text->data ? text->data : "", text->len);
     return 1;
 }
+
+static const struct abl_job_kind READ = {"fs.read", run_read, push_text, fini};
 
 /* read(path [, max_bytes]) */
 static int l_read(lua_State *L)
@@ -124,26 +73,20 @@ static int l_read(lua_State *L)
     const char *path = abl_check_path(L, 1);
     lua_Integer max = luaL_optinteger(L, 2, 0);
     luaL_argcheck(L, max >= 0, 2, "must not be negative");
-    struct job *job = new_job(L, path, "fs.read");
-    job->run = run_read;
-    job->push = push_text;
-    ab_buf_init(&job->text, (size_t)max);
+    struct fs_job *fs = new_job(L, path, &READ);
+    ab_buf_init(&fs->text, (size_t)max);
     struct stat st;
     bool big = stat(path, &st) < 0 || st.st_size > BIG_BYTES;
-    return do_job(L, big);
+    return abl_job_do(L, big);
 }
 
-static int run_write(struct job *job)
+static int run_write(struct abl_job *job)
 {
-    return ab_fs_write(job->path, job->data, job->len, &job->how, &job->err);
+    struct fs_job *fs = of(job);
+    return ab_fs_write(fs->path, fs->data, fs->len, &fs->how, &job->err);
 }
 
-static int push_true(lua_State *L, struct job *job)
-{
-    (void)job;
-    lua_pushboolean(L, 1);
-    return 1;
-}
+static const struct abl_job_kind WRITE = {"fs.write", run_write, abl_job_push_true, fini};
 
 /* write(path, bytes [, { mode =, sync =, exclusive = }]) */
 static int l_write(lua_State *L)
@@ -157,73 +100,77 @@ static int l_write(lua_State *L)
     bool sync = abl_opt_boolean(L, 3, "sync", true);
     luaL_argcheck(L, mode >= 0 && mode <= 07777, 3, "mode out of range");
     bool exclusive = abl_opt_boolean(L, 3, "exclusive", false);
-    struct job *job = new_job(L, path, "fs.write");
-    job->run = run_write;
-    job->push = push_true;
-    job->data = ab_xstrndup(data, len);
-    job->len = len;
-    job->how = (struct ab_fs_write){
+    struct fs_job *fs = new_job(L, path, &WRITE);
+    fs->data = ab_xstrndup(data, len);
+    fs->len = len;
+    fs->how = (struct ab_fs_write){
         .mode = (unsigned)mode, .exclusive = exclusive, .lazy = !sync};
-    return do_job(L, sync || len > BIG_BYTES);
+    return abl_job_do(L, sync || len > BIG_BYTES);
 }
 
 /* ---- directories ---- */
 
-static int run_sync_dir(struct job *job)
+static int run_sync_dir(struct abl_job *job)
 {
-    return ab_fs_sync_dir(job->path, &job->err);
+    struct fs_job *fs = of(job);
+    return ab_fs_sync_dir(fs->path, &job->err);
 }
+
+static const struct abl_job_kind SYNC_DIR = {"fs.sync_dir", run_sync_dir,
+                                             abl_job_push_true, fini};
 
 /* sync_dir(dir): which files it has is on the disk */
 static int l_sync_dir(lua_State *L)
 {
-    struct job *job = new_job(L, abl_check_path(L, 1), "fs.sync_dir");
-    job->run = run_sync_dir;
-    job->push = push_true;
-    return do_job(L, true);
+    new_job(L, abl_check_path(L, 1), &SYNC_DIR);
+    return abl_job_do(L, true);
 }
 
-static int run_list(struct job *job)
+static int run_list(struct abl_job *job)
 {
-    return ab_fs_list(job->path, &job->list, &job->err);
+    struct fs_job *fs = of(job);
+    return ab_fs_list(fs->path, &fs->list, &job->err);
 }
 
-static int push_list(lua_State *L, struct job *job)
+static int push_list(lua_State *L, struct abl_job *job)
 {
-    lua_createtable(L, (int)job->list.count, 0);
-    for (size_t i = 0; i < job->list.count; i++) {
+    const struct ab_fs_list *list = &of(job)->list;
+    lua_createtable(L, (int)list->count, 0);
+    for (size_t i = 0; i < list->count; i++) {
         lua_createtable(L, 0, 2);
-        lua_pushstring(L, job->list.entries[i].name);
+        lua_pushstring(L, list->entries[i].name);
         lua_setfield(L, -2, "name");
-        lua_pushstring(L, job->list.entries[i].type);
+        lua_pushstring(L, list->entries[i].type);
         lua_setfield(L, -2, "type");
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;
 }
 
+static const struct abl_job_kind LIST = {"fs.list", run_list, push_list, fini};
+
 static int l_list(lua_State *L)
 {
-    struct job *job = new_job(L, abl_check_path(L, 1), "fs.list");
-    job->run = run_list;
-    job->push = push_list;
-    return do_job(L, true);
+    new_job(L, abl_check_path(L, 1), &LIST);
+    return abl_job_do(L, true);
 }
 
-static int run_remove(struct job *job)
+static int run_remove(struct abl_job *job)
 {
-    return ab_fs_remove(job->path, job->recursive, &job->err);
+    struct fs_job *fs = of(job);
+    return ab_fs_remove(fs->path, fs->recursive, &job->err);
 }
+
+static const struct abl_job_kind REMOVE = {"fs.remove", run_remove, abl_job_push_true,
+                                           fini};
 
 /* remove(path [, recursive]) */
 static int l_remove(lua_State *L)
 {
     bool recursive = lua_toboolean(L, 2);
-    struct job *job = new_job(L, abl_check_path(L, 1), "fs.remove");
-    job->recursive = recursive;
-    job->run = run_remove;
-    job->push = push_true;
-    return do_job(L, job->recursive);
+    struct fs_job *fs = new_job(L, abl_check_path(L, 1), &REMOVE);
+    fs->recursive = recursive;
+    return abl_job_do(L, fs->recursive);
 }
 
 /* Pushes true, or nil and the error. */
@@ -378,9 +325,6 @@ int luaopen_agentbox_sys_fs(lua_State *L)
         {"realpath", l_realpath}, {"cwd", l_cwd},
         {"sync_dir", l_sync_dir}, {NULL, NULL},
     };
-    luaL_newmetatable(L, JOB_TYPE);
-    lua_pushcfunction(L, l_holder_gc);
-    lua_setfield(L, -2, "__gc");
     luaL_newlib(L, lib);
     abl_file_register(L);
     return 1;

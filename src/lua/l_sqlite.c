@@ -4,132 +4,73 @@
 #include <string.h>
 
 #include "lua/conv.h"
+#include "lua/job.h"
 #include "rt/sqlite.h"
-#include "rt/work.h"
 
-#define DB_TYPE  "agentbox.sqlite"
-#define JOB_TYPE "agentbox.sqlite.job"
+#define DB_TYPE "agentbox.sqlite"
 
 enum { MAX_RESULT_BYTES = 64 << 20, MAX_COLUMNS = 64 };
 
 int luaopen_agentbox_sys_sqlite(lua_State *L);
 
-struct job {
-    int (*run)(struct job *job);
-    int (*push)(lua_State *L, struct job *job);
-    const char *name;     /* for the error's op */
+struct sqlite_job {
+    struct abl_job job;
     struct ab_sqlite *db; /* owns a reference, or NULL */
     char *text;           /* owns; SQL, or the path to open */
     unsigned flags;
     struct ab_sqlite_table values, result; /* owns */
-    int rc;
-    struct ab_err err;
-};
-
-struct holder {
-    struct job *job; /* owns, or NULL: it was handed to the pool */
 };
 
 struct database {
     struct ab_sqlite *db; /* owns a reference, or NULL */
 };
 
-static void job_run(void *arg)
+static struct sqlite_job *of(struct abl_job *job)
 {
-    struct job *job = arg;
-    job->rc = job->run(job);
+    return (struct sqlite_job *)job;
 }
 
-static void job_free(void *arg)
+static void fini(struct abl_job *job)
 {
-    struct job *job = arg;
-    if (job->db)
-        ab_sqlite_unref(job->db);
-    ab_sqlite_table_fini(&job->values);
-    ab_sqlite_table_fini(&job->result);
-    free(job->text);
-    free(job);
+    struct sqlite_job *sql = of(job);
+    if (sql->db)
+        ab_sqlite_unref(sql->db);
+    ab_sqlite_table_fini(&sql->values);
+    ab_sqlite_table_fini(&sql->result);
+    free(sql->text);
 }
 
-static int l_holder_gc(lua_State *L)
+static struct sqlite_job *new_job(lua_State *L, const struct abl_job_kind *kind,
+                                  struct ab_sqlite *db, const char *text)
 {
-    struct holder *h = luaL_checkudata(L, 1, JOB_TYPE);
-    if (h->job)
-        job_free(h->job);
-    h->job = NULL;
-    return 0;
-}
-
-/* The job lives in a userdata until it is handed to the pool, so that an error cannot
- * lose it. */
-static struct job *new_job(lua_State *L, const char *name, struct ab_sqlite *db,
-                           const char *text)
-{
-    struct holder *h = lua_newuserdatauv(L, sizeof *h, 0);
-    h->job = NULL;
-    luaL_setmetatable(L, JOB_TYPE);
-    h->job = ab_xcalloc(1, sizeof *h->job);
-    h->job->name = name;
-    h->job->text = ab_xstrndup(text, strlen(text));
-    h->job->db = db;
+    struct sqlite_job *sql = ABL_JOB_NEW(L, struct sqlite_job, kind);
+    sql->text = ab_xstrndup(text, strlen(text));
+    sql->db = db;
     if (db)
         ab_sqlite_ref(db);
-    ab_buf_init(&h->job->values.text, 0);
-    ab_buf_init(&h->job->result.text, MAX_RESULT_BYTES);
-    return h->job;
-}
-
-static int job_results(lua_State *L, struct job *job)
-{
-    if (job->rc < 0)
-        return abl_push_err(L, &job->err, job->name);
-    return job->push(L, job);
-}
-
-static int push_job(lua_State *L, struct ab_op *op)
-{
-    if (op->err)
-        return abl_push_err(L, op->err, "sqlite");
-    return job_results(L, ab_work_job(op));
-}
-
-/* The holder is on top of the stack. */
-static int do_job(lua_State *L)
-{
-    struct holder *h = luaL_checkudata(L, -1, JOB_TYPE);
-    if (!abl_can_wait(L)) {
-        job_run(h->job);
-        return job_results(L, h->job);
-    }
-    struct ab_anchor *anchor = abl_anchor(L);
-    struct ab_work work = {.run = job_run, .free = job_free, .job = h->job};
-    h->job = NULL;
-    anchor->op = ab_work_start(abl_loop(L), &work);
-    return abl_wait(L, anchor, push_job);
-}
-
-static int push_true(lua_State *L, struct job *job)
-{
-    (void)job;
-    lua_pushboolean(L, 1);
-    return 1;
+    ab_buf_init(&sql->values.text, 0);
+    ab_buf_init(&sql->result.text, MAX_RESULT_BYTES);
+    return sql;
 }
 
 /* ---- opening and closing ---- */
 
-static int run_open(struct job *job)
+static int run_open(struct abl_job *job)
 {
-    return ab_sqlite_open(&job->db, job->text, job->flags, &job->err);
+    struct sqlite_job *sql = of(job);
+    return ab_sqlite_open(&sql->db, sql->text, sql->flags, &job->err);
 }
 
-static int push_database(lua_State *L, struct job *job)
+static int push_database(lua_State *L, struct abl_job *job)
 {
     struct database *d = lua_newuserdatauv(L, sizeof *d, 0);
-    d->db = job->db;
-    job->db = NULL;
+    d->db = of(job)->db;
+    of(job)->db = NULL;
     luaL_setmetatable(L, DB_TYPE);
     return 1;
 }
+
+static const struct abl_job_kind OPEN = {"sqlite.open", run_open, push_database, fini};
 
 /* open(path [, { write = }]) */
 static int l_open(lua_State *L)
@@ -138,11 +79,9 @@ static int l_open(lua_State *L)
     const char *path = abl_check_path(L, 1);
     abl_check_keys(L, 2, keys);
     bool write = abl_opt_boolean(L, 2, "write", false);
-    struct job *job = new_job(L, "sqlite.open", NULL, path);
-    job->flags = write ? AB_SQLITE_WRITE : 0;
-    job->run = run_open;
-    job->push = push_database;
-    return do_job(L);
+    struct sqlite_job *sql = new_job(L, &OPEN, NULL, path);
+    sql->flags = write ? AB_SQLITE_WRITE : 0;
+    return abl_job_do(L, true);
 }
 
 static struct ab_sqlite *check_open(lua_State *L)
@@ -153,11 +92,14 @@ static struct ab_sqlite *check_open(lua_State *L)
     return d->db;
 }
 
-static int run_close(struct job *job)
+static int run_close(struct abl_job *job)
 {
-    ab_sqlite_close(job->db);
+    ab_sqlite_close(of(job)->db);
     return 0;
 }
+
+static const struct abl_job_kind CLOSE = {"sqlite.close", run_close, abl_job_push_true,
+                                          fini};
 
 /* db:close(); may be called twice */
 static int l_close(lua_State *L)
@@ -165,12 +107,10 @@ static int l_close(lua_State *L)
     struct database *d = luaL_checkudata(L, 1, DB_TYPE);
     if (!d->db)
         return 0;
-    struct job *job = new_job(L, "sqlite.close", d->db, "");
+    new_job(L, &CLOSE, d->db, "");
     ab_sqlite_unref(d->db);
     d->db = NULL;
-    job->run = run_close;
-    job->push = push_true;
-    return do_job(L);
+    return abl_job_do(L, true);
 }
 
 static int l_gc(lua_State *L)
@@ -220,25 +160,30 @@ static void add_row(lua_State *L, struct ab_sqlite_table *t, int idx)
     }
 }
 
-static int run_exec(struct job *job)
+static int run_exec(struct abl_job *job)
 {
-    return ab_sqlite_exec(job->db, job->text, &job->err);
+    return ab_sqlite_exec(of(job)->db, of(job)->text, &job->err);
 }
+
+static const struct abl_job_kind EXEC = {"sqlite.exec", run_exec, abl_job_push_true,
+                                         fini};
 
 /* db:exec(sql): statements without values */
 static int l_exec(lua_State *L)
 {
     struct ab_sqlite *db = check_open(L);
-    struct job *job = new_job(L, "sqlite.exec", db, luaL_checkstring(L, 2));
-    job->run = run_exec;
-    job->push = push_true;
-    return do_job(L);
+    new_job(L, &EXEC, db, luaL_checkstring(L, 2));
+    return abl_job_do(L, true);
 }
 
-static int run_write(struct job *job)
+static int run_write(struct abl_job *job)
 {
-    return ab_sqlite_write(job->db, job->text, &job->values, &job->err);
+    struct sqlite_job *sql = of(job);
+    return ab_sqlite_write(sql->db, sql->text, &sql->values, &job->err);
 }
+
+static const struct abl_job_kind WRITE = {"sqlite.write", run_write, abl_job_push_true,
+                                          fini};
 
 static size_t check_columns(lua_State *L, int arg)
 {
@@ -251,25 +196,24 @@ static size_t check_columns(lua_State *L, int arg)
 static int l_write(lua_State *L)
 {
     struct ab_sqlite *db = check_open(L);
-    const char *sql = luaL_checkstring(L, 2);
+    const char *text = luaL_checkstring(L, 2);
     size_t columns = check_columns(L, 3);
     luaL_checktype(L, 4, LUA_TTABLE);
-    struct job *job = new_job(L, "sqlite.write", db, sql);
-    job->values.columns = columns;
+    struct sqlite_job *sql = new_job(L, &WRITE, db, text);
+    sql->values.columns = columns;
     lua_Integer rows = luaL_len(L, 4);
     for (lua_Integer i = 1; i <= rows; i++) {
         lua_geti(L, 4, i);
-        add_row(L, &job->values, lua_gettop(L));
+        add_row(L, &sql->values, lua_gettop(L));
         lua_pop(L, 1);
     }
-    job->run = run_write;
-    job->push = push_true;
-    return do_job(L);
+    return abl_job_do(L, true);
 }
 
-static int run_query(struct job *job)
+static int run_query(struct abl_job *job)
 {
-    return ab_sqlite_query(job->db, job->text, &job->values, &job->result, &job->err);
+    struct sqlite_job *sql = of(job);
+    return ab_sqlite_query(sql->db, sql->text, &sql->values, &sql->result, &job->err);
 }
 
 static void push_value(lua_State *L, const struct ab_sqlite_table *t,
@@ -285,9 +229,9 @@ static void push_value(lua_State *L, const struct ab_sqlite_table *t,
         lua_pushnil(L);
 }
 
-static int push_rows(lua_State *L, struct job *job)
+static int push_rows(lua_State *L, struct abl_job *job)
 {
-    const struct ab_sqlite_table *t = &job->result;
+    const struct ab_sqlite_table *t = &of(job)->result;
     size_t rows = t->columns ? t->count / t->columns : 0;
     lua_createtable(L, (int)rows, 0);
     for (size_t i = 0; i < rows; i++) {
@@ -301,20 +245,20 @@ static int push_rows(lua_State *L, struct job *job)
     return 1;
 }
 
+static const struct abl_job_kind QUERY = {"sqlite.query", run_query, push_rows, fini};
+
 /* db:query(sql [, columns, row]): a list of rows, each a list; NULL is nil */
 static int l_query(lua_State *L)
 {
     struct ab_sqlite *db = check_open(L);
-    const char *sql = luaL_checkstring(L, 2);
+    const char *text = luaL_checkstring(L, 2);
     size_t columns = lua_isnoneornil(L, 3) ? 0 : check_columns(L, 3);
     if (columns)
         luaL_checktype(L, 4, LUA_TTABLE);
-    struct job *job = new_job(L, "sqlite.query", db, sql);
-    job->values.columns = columns;
-    add_row(L, &job->values, 4);
-    job->run = run_query;
-    job->push = push_rows;
-    return do_job(L);
+    struct sqlite_job *sql = new_job(L, &QUERY, db, text);
+    sql->values.columns = columns;
+    add_row(L, &sql->values, 4);
+    return abl_job_do(L, true);
 }
 
 int luaopen_agentbox_sys_sqlite(lua_State *L)
@@ -323,9 +267,6 @@ int luaopen_agentbox_sys_sqlite(lua_State *L)
         {"exec", l_exec},     {"write", l_write}, {"query", l_query}, {"close", l_close},
         {"__close", l_close}, {"__gc", l_gc},     {NULL, NULL},
     };
-    luaL_newmetatable(L, JOB_TYPE);
-    lua_pushcfunction(L, l_holder_gc);
-    lua_setfield(L, -2, "__gc");
     luaL_newmetatable(L, DB_TYPE);
     luaL_setfuncs(L, methods, 0);
     lua_pushvalue(L, -1);
