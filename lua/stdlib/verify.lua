@@ -14,7 +14,10 @@ local schema = require "agentbox.schema"
 local M = {}
 
 --- Built-in types; AgentBox's five are among them.
-local TYPES = { pytest = "pytest", test = "pytest", command = "command", shell = "command", custom = "command" }
+local TYPES = {
+  pytest = "pytest", test = "pytest", command = "command", shell = "command", custom = "command", files = "files",
+  llm_judge = "llm_judge", python = "python",
+}
 
 --- For one verifier, beside what its commands are allowed.
 local LIMITS = { timeout_s = 600, cpu_s = 60, memory_mb = 512 }
@@ -84,7 +87,7 @@ function M.resolve(given, spec)
   local name = command_line.is_tests(spec) and "pytest" or TYPES[spec.type]
   if not name and not spec.type:find(".", 1, true) then
     return nil, err.new("task", ("verifier.type: unknown: %s%s"):format(
-      spec.type, schema.suggest(spec.type, { "pytest", "test", "command", "shell", "custom", "lua" })))
+      spec.type, schema.suggest(spec.type, { "pytest", "test", "command", "shell", "custom", "files", "llm_judge", "python", "lua" })))
   end
   local fn, problem = module_verifier(name or spec.type)
   return fn, problem, name or spec.type
@@ -191,7 +194,7 @@ function M.run(opts)
   local tamper = protect.no_tamper()
   local verdict, problem = call(opts.verifier, opts.limits or {}, {
     task = opts.task, spec = opts.task.verifier, stage = opts.stage, remains = opts.remains, user = opts.user,
-    traj = opts.traj, tamper = tamper,
+    traj = opts.traj, tamper = tamper, rec = opts.rec,
   }, opts.rec)
   if not verdict and problem.class == "policy" then
     verdict = { success = false, reward = opts.task.verifier.reward_failure, text = problem.msg }
@@ -251,7 +254,9 @@ function M.compose(parts)
       else
         first = first or facts
         scores[part.name], sum, weights = score, sum + part.weight * score, weights + part.weight
-        components[#components + 1] = { name = part.name, score = score, weight = part.weight }
+        components[#components + 1] = {
+          name = part.name, score = score, weight = part.weight, report = first ~= facts and facts and facts.report or nil,
+        }
       end
       texts[#texts + 1] = ("%s: %s"):format(part.name, tostring(text or score))
     end
@@ -294,9 +299,31 @@ local function typed(kind)
   end
 end
 
+-- A verifier whose settings are its own and not those of a task's command.
+local function settled(kind)
+  return function(settings)
+    local module = require("agentbox.verifiers." .. kind)
+    local opts = module.options and module.options(settings or {}, 2)
+      or schema.options(settings, module.OPTIONS, "verify." .. kind)
+    return function(ev)
+      local own <close> = ev:part()
+      return module.judge(own, opts)
+    end
+  end
+end
+
 ---@type fun(settings?: table): fun(ev: agentbox.Evidence): number?, any, table?
 M.pytest = typed "pytest"
 ---@type fun(settings?: table): fun(ev: agentbox.Evidence): number?, any, table?
 M.command = typed "command"
+--- What must be in the files that the agent left: verifiers/files.lua.
+---@type fun(settings: table): fun(ev: agentbox.Evidence): number?, any, table?
+M.files = settled "files"
+--- Models that grade by a rubric: verifiers/llm_judge.lua.
+---@type fun(settings: table): fun(ev: agentbox.Evidence): number?, any, table?
+M.llm_judge = settled "llm_judge"
+--- A grader in Python, in a sandbox: verifiers/python.lua.
+---@type fun(settings: table): fun(ev: agentbox.Evidence): any, any, table?
+M.python = settled "python"
 
 return M

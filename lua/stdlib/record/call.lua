@@ -143,7 +143,7 @@ local function answered(rec, opts, index, name, purpose, trainable)
   end
   local earlier = rec._checker:call(index, purpose, false, response.response_id, response.served_model)
   if trainable then weigh(sums, index, call, problem) end
-  if usage then add_usage(sums, usage) end
+  if usage and purpose ~= "judge" then add_usage(sums, usage) end -- what judging costs is not the policy's
   if purpose == "agent" then sums.model_calls = sums.model_calls + 1 end
   local text = response.raw_response
   return put_call(name, "chat", nil, finish_of(response.finish or NO_FINISH), index, opts.leaf, response.served_model,

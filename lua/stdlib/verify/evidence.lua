@@ -30,6 +30,7 @@ local M = {}
 ---@field after agentbox.Sandbox
 ---@field traj { task_id: string, messages: agentbox.Message[], stop_reason: string, steps: integer }
 ---@field tamper agentbox.Tamper     # filled when ev.sandbox was made
+---@field rec? agentbox.Recorder      # where a judge's calls are noted; none when a stored record is judged
 ---@field data any                   # the task's data for verifiers
 ---@field params any
 local Evidence = {}
@@ -55,7 +56,7 @@ local MAX_KNOWN = 1024
 function M.new(opts)
   return setmetatable({
     task = opts.task, spec = opts.spec, workspace = opts.stage.workspace, workdir = opts.stage.workdir,
-    user = opts.user, traj = opts.traj,
+    user = opts.user, traj = opts.traj, rec = opts.rec,
     data = opts.task.data, params = opts.spec.params or opts.task.params, tamper = opts.tamper,
     _stage = opts.stage, _remains = opts.remains, _open = {},
   }, Evidence)
@@ -67,7 +68,7 @@ end
 function Evidence:part(spec)
   return M.new {
     task = self.task, spec = spec or self.spec, stage = self._stage, user = self.user, remains = self._remains,
-    traj = self.traj, tamper = self.tamper,
+    traj = self.traj, tamper = self.tamper, rec = self.rec,
   }
 end
 
@@ -75,6 +76,17 @@ local function keep(self, sb, problem)
   if sb then self._open[#self._open + 1] = sb end
   return sb, problem
 end
+
+--- Keeps a sandbox until the evidence is closed.
+---@param sb agentbox.Sandbox?
+---@param problem? agentbox.Err
+---@return agentbox.Sandbox?
+---@return agentbox.Err?
+function Evidence:keep(sb, problem) return keep(self, sb, problem) end
+
+--- What the sandboxes of this work are made of, for one of another image.
+---@return agentbox.SandboxSpec
+function Evidence:sandbox_spec() return self._stage.spec end
 
 --- Does something once per task, whatever the number of rollouts; those who come while it runs wait for it.
 ---@async
