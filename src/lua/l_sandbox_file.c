@@ -206,9 +206,7 @@ struct job {
 static void job_run(void *arg)
 {
     struct job *job = arg;
-    bool entered = ab_file_enter(&job->tree);
     job->rc = job->run(job);
-    ab_file_leave(entered);
 }
 
 static void job_free(void *arg)
@@ -271,8 +269,11 @@ static int keep_entry(void *arg, const char *name, const struct ab_file_stat *st
 
 static int run_list(struct job *job)
 {
-    return (job->recursive ? ab_file_walk : ab_file_list)(
+    bool entered = ab_file_enter(&job->tree);
+    int rc = (job->recursive ? ab_file_walk : ab_file_list)(
         &job->tree, job->path, job->max, keep_entry, &job->entries, &job->err);
+    ab_file_leave(entered);
+    return rc;
 }
 
 static int push_entries(lua_State *L, struct ab_op *op)
@@ -326,7 +327,10 @@ static int l_tree(lua_State *L)
 
 static int run_remove(struct job *job)
 {
-    return ab_file_remove(&job->tree, job->path, job->recursive, &job->err);
+    bool entered = ab_file_enter(&job->tree);
+    int rc = ab_file_remove(&job->tree, job->path, job->recursive, &job->err);
+    ab_file_leave(entered);
+    return rc;
 }
 
 static int push_removed(lua_State *L, struct ab_op *op)

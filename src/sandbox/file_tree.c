@@ -111,6 +111,16 @@ static int dress(const struct copying *k, int fd, const struct stat *st)
     return fchmod(fd, st->st_mode & (k->dst->ids.count ? 07777 : 0777));
 }
 
+/* Only what is done to the destination is done as its root: the source may be a folder of
+ * the host that only ours may read. */
+static int finish_dir(const struct copying *k, int fd, const struct stat *st)
+{
+    bool entered = ab_file_enter(k->dst);
+    int rc = dress(k, fd, st);
+    ab_file_leave(entered);
+    return rc;
+}
+
 /* Holes are not copied: a file's size says nothing about what it holds. */
 static int copy_bytes(const struct copying *k, int in, int out, off_t size)
 {
@@ -138,6 +148,27 @@ static int copy_bytes(const struct copying *k, int in, int out, off_t size)
     return ftruncate(out, size);
 }
 
+static int write_file(struct copying *k, int in, const struct stat *st, int to,
+                      const char *name)
+{
+    if (unlinkat(to, name, 0) < 0 && errno != ENOENT)
+        return -1;
+    int out =
+        openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (out < 0)
+        return -1;
+    int rc = copy_bytes(k, in, out, st->st_size) < 0 || dress(k, out, st) < 0 ? -1 : 0;
+    if (rc == 0) {
+        struct timespec times[2] = {st->st_mtim, st->st_mtim};
+        futimens(out, times);
+        k->c->files++;
+    }
+    int saved = errno;
+    close(out);
+    errno = saved;
+    return rc;
+}
+
 static int copy_file(struct copying *k, int from, const char *name, int to)
 {
     struct stat st;
@@ -149,38 +180,18 @@ static int copy_file(struct copying *k, int from, const char *name, int to)
         k->c->skipped++;
         return 0;
     }
-    if (unlinkat(to, name, 0) < 0 && errno != ENOENT) {
-        close(in);
-        return -1;
-    }
-    int out =
-        openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = out < 0 || copy_bytes(k, in, out, st.st_size) < 0 || dress(k, out, &st) < 0
-                 ? -1
-                 : 0;
-    if (rc == 0) {
-        struct timespec times[2] = {st.st_mtim, st.st_mtim};
-        futimens(out, times);
-        k->c->files++;
-    }
+    bool entered = ab_file_enter(k->dst);
+    int rc = write_file(k, in, &st, to, name);
     int saved = errno;
+    ab_file_leave(entered);
     close(in);
-    if (out >= 0)
-        close(out);
     errno = saved;
     return rc;
 }
 
-static int copy_link(struct copying *k, int from, const char *name, int to,
+static int make_link(struct copying *k, const char *target, int to, const char *name,
                      const struct stat *st)
 {
-    char target[4096];
-    ssize_t n = readlinkat(from, name, target, sizeof target - 1);
-    if (n < 0) {
-        k->c->skipped++;
-        return 0;
-    }
-    target[n] = 0;
     if ((unlinkat(to, name, 0) < 0 && errno != ENOENT) || symlinkat(target, to, name) < 0)
         return -1;
     struct ab_file_stat in;
@@ -193,6 +204,37 @@ static int copy_link(struct copying *k, int from, const char *name, int to,
     return 0;
 }
 
+static int copy_link(struct copying *k, int from, const char *name, int to,
+                     const struct stat *st)
+{
+    char target[4096];
+    ssize_t n = readlinkat(from, name, target, sizeof target - 1);
+    if (n < 0) {
+        k->c->skipped++;
+        return 0;
+    }
+    target[n] = 0;
+    bool entered = ab_file_enter(k->dst);
+    int rc = make_link(k, target, to, name, st);
+    int saved = errno;
+    ab_file_leave(entered);
+    errno = saved;
+    return rc;
+}
+
+/* -1 when it is not there and cannot be made. */
+static int make_subdir(const struct copying *k, int to, const char *name)
+{
+    bool entered = ab_file_enter(k->dst);
+    int out = -1;
+    if (mkdirat(to, name, 0700) == 0 || errno == EEXIST)
+        out = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int saved = errno;
+    ab_file_leave(entered);
+    errno = saved;
+    return out;
+}
+
 static int copy_dir(struct copying *k, DIR *from, int to, int depth);
 
 static int copy_subdir(struct copying *k, int from, const char *name, int to, int depth)
@@ -203,14 +245,10 @@ static int copy_subdir(struct copying *k, int from, const char *name, int to, in
         k->c->skipped++;
         return 0;
     }
-    if (mkdirat(to, name, 0700) < 0 && errno != EEXIST) {
-        closedir(in);
-        return -1;
-    }
-    int out = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int out = make_subdir(k, to, name);
     int rc = out < 0 ? -1 : copy_dir(k, in, out, depth + 1);
     /* The mode last: a directory without write permission must be filled first. */
-    if (rc == 0 && (fstat(dirfd(in), &st) < 0 || dress(k, out, &st) < 0))
+    if (rc == 0 && (fstat(dirfd(in), &st) < 0 || finish_dir(k, out, &st) < 0))
         rc = -1;
     if (rc == 0)
         k->c->dirs++;
@@ -247,6 +285,20 @@ static int copy_dir(struct copying *k, DIR *from, int to, int depth)
     return rc;
 }
 
+/* The directory that receives, made when missing. */
+static int open_target(const struct ab_tree *dst, const char *to, struct ab_err *err)
+{
+    bool entered = ab_file_enter(dst);
+    int out = -1;
+    if (ab_file_mkdir(dst, to, true, 0755, err) == 0) {
+        out = ab_file_open(dst, to, O_RDONLY | O_DIRECTORY, 0);
+        if (out < 0)
+            ab_err_sys(err, errno, "copy to %s", to);
+    }
+    ab_file_leave(entered);
+    return out;
+}
+
 int ab_file_copy_tree(const struct ab_tree *src, const char *from,
                       const struct ab_tree *dst, const char *to,
                       struct ab_file_copy *copy, struct ab_err *err)
@@ -255,9 +307,9 @@ int ab_file_copy_tree(const struct ab_tree *src, const char *from,
     DIR *in = open_start(src, from, err);
     if (!in)
         return -1;
-    int rc = ab_file_mkdir(dst, to, true, 0755, err);
-    int out = rc < 0 ? -1 : ab_file_open(dst, to, O_RDONLY | O_DIRECTORY, 0);
-    if (rc == 0 && (out < 0 || copy_dir(&k, in, out, 0) < 0)) {
+    int out = open_target(dst, to, err);
+    int rc = out < 0 ? -1 : 0;
+    if (rc == 0 && copy_dir(&k, in, out, 0) < 0) {
         rc = errno == E2BIG
                  ? ab_err_set(err, AB_ETOOBIG,
                               "the tree has more than %zu entries or %llu bytes",

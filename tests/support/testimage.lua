@@ -6,6 +6,9 @@ local M = {}
 
 M.NAME, M.BARE = "agentbox-test-busybox:latest", "agentbox-test-bare:latest"
 
+--- Empty but for the links of a merged /usr: with the host's /usr and /etc bound into it, a machine of its own.
+M.SHELL_OF_HOST = "agentbox-test-shell:latest"
+
 local PASSWD = "root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:/home:/bin/sh\n"
 
 local function busybox()
@@ -35,6 +38,16 @@ local function bare()
   return tar.entry("etc", { type = "dir" }) .. tar.entry("etc/passwd", { type = "file", bytes = PASSWD }) .. tar.END
 end
 
+local function shell_of_host()
+  local parts = {}
+  for _, dir in ipairs { "etc", "opt", "proc", "root", "sys", "usr", "var" } do parts[#parts + 1] = tar.entry(dir, { type = "dir" }) end
+  parts[#parts + 1] = tar.entry("tmp", { type = "dir", mode = 1023 })
+  for _, name in ipairs { "bin", "sbin", "lib", "lib64" } do
+    parts[#parts + 1] = tar.entry(name, { type = "link", target = "usr/" .. name })
+  end
+  return table.concat(parts) .. tar.END
+end
+
 local function import(api, name, archive)
   local repository, tag = name:match "^(.*):(.*)$"
   assert(api:follow("POST", "/images/create", {
@@ -42,7 +55,7 @@ local function import(api, name, archive)
   }, function() end))
 end
 
----Puts both images into an engine, unless they are there.
+---Puts the images into an engine, unless they are there.
 ---@param engine "docker"|"podman"
 ---@return agentbox.docker.Api
 function M.prepare(engine)
@@ -50,6 +63,7 @@ function M.prepare(engine)
   api.keep_alive = false
   if not api:call("GET", "/images/" .. M.NAME .. "/json") then import(api, M.NAME, tree()) end
   if not api:call("GET", "/images/" .. M.BARE .. "/json") then import(api, M.BARE, bare()) end
+  if not api:call("GET", "/images/" .. M.SHELL_OF_HOST .. "/json") then import(api, M.SHELL_OF_HOST, shell_of_host()) end
   return api
 end
 

@@ -37,6 +37,10 @@ local function conform(args)
     if not args.json then put_verdict(verdict) end
   end
   local fine = counts.FAIL == 0 and #verdicts > 0
+  if not args.only then
+    local noted, why = require "agentbox.conform.verdict".note(args.backend or "native", verdicts)
+    if not noted then require "agentbox.log".warn("the verdict is not remembered: " .. why.msg) end
+  end
   if args.json then
     local json = require "agentbox.json"
     io.stdout:write(json.encode { backend = args.backend or "native", image = args.image, ok = fine, counts = counts,
@@ -84,7 +88,8 @@ M.commands = {
   {
     name = "conform", summary = "check that a backend keeps what sandboxes promise",
     description = "Runs the conformance suite and prints a verdict for each case. A difference that docs/sandbox.md "
-        .. "lists is told as such and does not fail. Exit status: 0 conforms, 1 does not, 3 there is no sandbox.",
+        .. "lists is told as such and does not fail. The verdict is remembered, and trajectories made here tell it as "
+        .. "sandbox.conform. Exit status: 0 conforms, 1 does not, 3 there is no sandbox.",
     options = {
       BACKEND, IMAGE, { "--only", "TEXT", "cases with this in their id" },
       { "--runtime", "NAME", "of Docker or podman: runc, runsc, kata" }, { "--json", "print JSON" },

@@ -35,7 +35,8 @@ return {
     local first = run(t, sh, "printf '\\000%s 0\\000' 12345678-1234-4234-8234-123456789abc; echo rest; false")
     t.equal(first.output, "\00012345678-1234-4234-8234-123456789abc 0\0rest\n", "bytes")
     t.equal(first.exit_code, 1, "status")
-    t.equal(run(t, sh, "printf() { echo mine; }; eval() { echo mine; }; true").exit_code, 0, "functions of those names")
+    t.equal(run(t, sh, "printf() { echo mine; }; true").exit_code, 0, "a function of that name")
+    run(t, sh, "eval() { echo mine; }") -- a shell may refuse it: then it is an error of syntax
     t.equal(run(t, sh, "echo on").output, "on\n", "the shell goes on")
   end },
   { id = "shell.timeout", what = "a command whose time is over is dead with what it started; the shell and older jobs live",

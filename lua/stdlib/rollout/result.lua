@@ -20,7 +20,7 @@ local function metadata_of(ro)
   local out = {}
   for key, value in pairs(ro.opts.metadata or {}) do out[key] = value end
   out.task_metadata, out.tools_available = ro.plan.task.metadata, ro.plan.tools:names()
-  out.failure_kind = ro.failure_kind
+  out.failure_kind, out.failed_check = ro.failure_kind, ro.failed_check
   return out
 end
 
@@ -76,7 +76,7 @@ function M.of(ro)
     stop = { reason = stop.reason, class = out.class, detail = stop.detail },
     outcome = out.raw, reward = reward_of(ro, out), verify = verify_part(ro.verdict), timing = timing_of(ro),
     sandbox = { kind = kind, id = plan.spec.name, image = plan.spec.image, image_id = ro.image_id,
-      network = network_of(ro) },
+      conform = require "agentbox.conform.verdict".of(kind or "native"), network = network_of(ro) },
     error = out.final_status == "error" and (stop.detail or stop.reason) or nil,
     metadata = metadata_of(ro), tamper = ro.tamper, artifacts = ro.artifacts,
   }
