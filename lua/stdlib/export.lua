@@ -5,6 +5,7 @@
 local err = require "agentbox.err"
 local filter = require "agentbox.export.filter"
 local fs = require "agentbox.sys.fs"
+local ranks = require "agentbox.export.ranks"
 local write = require "agentbox.export.write"
 
 local M = {}
@@ -132,7 +133,9 @@ function M.convert(opts)
     return nil, err.new("badarg", ("format %s writes lines: name a file, not a folder"):format(format.name))
   end
   local job = write.new_job(format, opts, options)
-  job.filter, problem = filter.new(opts.filter, inputs)
+  job.ranks, problem = ranks.read(inputs)
+  if problem then return nil, problem end
+  job.filter, problem = filter.new(opts.filter, inputs, job.ranks)
   if problem then return nil, problem end
   job.grouped = to == write.to_lines and format.join ~= nil
   if to == write.to_folder then job.out = opts.out:gsub("(.)/+$", "%1") end

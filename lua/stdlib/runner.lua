@@ -58,6 +58,7 @@ local M = { folder = source.folder }
 ---@field run_timeout_s? number
 ---@field max_lead? integer         # closed groups without acknowledgement, beyond which no group is begun
 ---@field policy? { version: integer, model?: string }
+---@field rank? function|table      # compares a group's members before it is delivered: a function, or the options of verify.ranking
 ---@field max_staleness? integer    # versions that a rollout may be behind
 ---@field inflight? "finish"|"restart"   # what becomes of calls in flight when the weights change
 ---@field total? integer            # rollouts that there will be, if that is known: for those who watch
@@ -274,6 +275,7 @@ function Run:stop(why)
   self.why = why or self.why or "stopped"
   self.state = "stopping"
   for one in self:_each_running() do member.stop(one, "stop", self.why) end
+  for _, judging in pairs(self.ranking) do judging:cancel() end
   self:_poke()
 end
 
@@ -415,7 +417,7 @@ function M.start(given)
   local self = setmetatable({
     opts = opts, run_id = run_id, run_dir = kept.run_dir, store = kept, source = tasks, tally = tally.new(),
     limits = limits.new(opts.limits), rollout = rollout_options(opts), state = "running", running = 0, peak = 0,
-    ahead = {}, open = {}, closing = {}, left = {}, settling = {}, waiters = {}, by_id = {}, quarantine = {},
+    ahead = {}, open = {}, closing = {}, left = {}, settling = {}, ranking = {}, waiters = {}, by_id = {}, quarantine = {},
     deadline = opts.run_timeout_s and time.monotonic() + opts.run_timeout_s,
   }, Run)
   self.models = wrap_models(self)

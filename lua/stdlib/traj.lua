@@ -19,6 +19,7 @@ local M = {}
 ---@field failure_class string?     # policy, task, verifier, sandbox, model_server, engine
 ---@field scored boolean
 ---@field reward number?            # nil when unscored
+---@field independent number?       # of a ranked one: the reward before its group was compared
 ---@field outcome any               # what the verifier said before any penalty
 ---@field components table?
 ---@field messages agentbox.Message[]   # of the main thread, from the root to its last message
@@ -93,6 +94,15 @@ function M.new(line, from)
     error = value_of(line.error), _from = from or {},
   }
   return setmetatable(self, Traj)
+end
+
+--- The same trajectory with another reward: what its group's ranking gave it. `independent` becomes what it had.
+---@param reward number?       # nil: unscored
+---@param independent number?
+---@return agentbox.Traj self
+function Traj:with_reward(reward, independent)
+  self.independent, self.reward, self.scored = independent, reward, reward ~= nil
+  return self
 end
 
 local function matches(call, filter)

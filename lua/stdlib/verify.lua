@@ -322,6 +322,10 @@ M.files = settled "files"
 --- Models that grade by a rubric: verifiers/llm_judge.lua.
 ---@type fun(settings: table): fun(ev: agentbox.Evidence): number?, any, table?
 M.llm_judge = settled "llm_judge"
+--- What compares the rollouts of a group: verify/ranking.lua. For the option `rank` of a run.
+---@param opts table
+---@return fun(group: { id: string, task?: string, trajectories: agentbox.Traj[] }): table<string, number>?, table|agentbox.Err
+function M.ranking(opts) return require("agentbox.verify.ranking").new(opts) end
 --- A grader in Python, in a sandbox: verifiers/python.lua.
 ---@type fun(settings: table): fun(ev: agentbox.Evidence): any, any, table?
 M.python = settled "python"

@@ -52,10 +52,12 @@ local function better(a, b)
 end
 
 -- The places of the best of each group: one pass over the input beforehand.
-local function best_of(inputs, n)
+local function best_of(inputs, n, ranks)
   local groups, chosen, count = {}, {}, 0
   for _, path in ipairs(inputs) do
     local ok, problem = read.visit(path, function(t)
+      local rank = ranks and ranks[t.id]
+      if rank then t:with_reward(rank.reward or nil) end
       if not t.scored then return end
       count = count + 1
       local key = group_of(t)
@@ -108,15 +110,16 @@ end
 ---@nodiscard
 ---@param opts agentbox.ExportFilter?
 ---@param inputs string[]
+---@param ranks? table<string, { reward: number|false }>
 ---@return (fun(t: agentbox.Traj): string?)? filter
 ---@return agentbox.Err? err
-function M.new(opts, inputs)
+function M.new(opts, inputs, ranks)
   if not opts or next(opts) == nil then return nil end
   local ok, problem = checked(opts)
   if not ok then return nil, problem end
   local best, statuses, seen
   if opts.best then
-    best, problem = best_of(inputs, opts.best)
+    best, problem = best_of(inputs, opts.best, ranks)
     if not best then return nil, problem end
   end
   if opts.dedupe then seen = {} end

@@ -44,6 +44,8 @@ end
 
 -- Converts one trajectory; a loss under `strict` ends the job.
 local function take(job, t)
+  local rank = job.ranks and job.ranks[t.id]
+  if rank then t:with_reward(rank.reward or nil, rank.independent) end
   local out_of = job.filter and job.filter(t)
   if out_of then
     if job.grouped then job.groups:leave(t) end

@@ -64,6 +64,7 @@ local function metrics_of(t)
   out.correct = t.final_status == "success" and 1.0 or 0.0
   if metrics.model_calls ~= 0 then out.model_calls = metrics.model_calls end
   if metrics.total_tokens ~= json.null then out.total_tokens = metrics.total_tokens end
+  if t.independent then out.independent_reward = t.independent end
   for name, value in pairs(t.components or {}) do
     if type(value) == "table" then name, value = value.name, value.score end
     if type(name) == "string" and type(value) == "number" then out["component/" .. name] = value end

@@ -20,6 +20,7 @@ local M = {}
 ---@field required boolean
 ---@field min? number
 ---@field max? number
+---@field items? table          # of a list: the JSON Schema of an element, a string's unless given
 
 ---@class agentbox.Signature
 ---@field name string
@@ -36,10 +37,10 @@ local function field_of(given, i)
     error(("generate.signature: field %d must be { name, type, about }"):format(i), 4)
   end
   return { name = name, kind = kind, about = about or "", required = not given.optional, min = given.min, max = given.max,
-    default = given.default }
+    default = given.default, items = given.items }
 end
 
---- Declares a signature. A field is `{ name, type, about, optional =, default =, min =, max = }`.
+--- Declares a signature. A field is `{ name, type, about, optional =, default =, min =, max =, items = }`.
 ---@param given table   # name, instructions, and the fields as a list
 ---@return agentbox.Signature
 function M.new(given)
@@ -67,7 +68,7 @@ function Signature:schema()
     local one = json.object { type = TYPES[field.kind] or field.kind }
     one.description = field.about ~= "" and field.about or nil
     one.minimum, one.maximum = field.min, field.max
-    if field.kind == "list" then one.items = json.object { type = "string" } end
+    if field.kind == "list" then one.items = field.items or json.object { type = "string" } end
     if field.kind == "map" then one.additionalProperties = true end
     properties[field.name] = one
     if field.required then required[#required + 1] = field.name end

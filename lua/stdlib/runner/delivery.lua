@@ -2,6 +2,7 @@
 --- were not acknowledged before the run died.
 local groups = require "agentbox.runner.group"
 local member = require "agentbox.runner.member"
+local rank = require "agentbox.runner.rank"
 local read = require "agentbox.store.read"
 
 local M = { methods = {} }
@@ -13,6 +14,8 @@ local M = { methods = {} }
 ---@field size integer         # members that were wanted
 ---@field members string[]     # ids of the scored ones
 ---@field rewards number[]
+---@field independent? number[]   # of a ranked group: what the members were given one by one
+---@field ranking? table          # how it was ranked
 ---@field outcomes any[]       # what the verifier said, before any penalty
 ---@field partial boolean
 ---@field zero_signal boolean  # all outcomes are the same
@@ -34,6 +37,7 @@ function RunGroup:trajectories()
       list[i] = self._run.store:load(id)
     end
     if not list[i] then return nil, problem end
+    if self.ranking and self.rewards then list[i]:with_reward(self.rewards[i], self.independent and self.independent[i]) end
   end
   return list
 end
@@ -60,6 +64,7 @@ end
 -- Groups that are closed and neither acknowledged nor dropped.
 function Run:_unacknowledged()
   local n = self.closed - self.cursor
+  for _ in pairs(self.ranking) do n = n + 1 end -- they will be closed
   for seq in pairs(self.acknowledged) do
     if seq > self.cursor then n = n - 1 end
   end
@@ -80,7 +85,7 @@ local function stop_rest(self, group, why)
   end
 end
 
---- Closes a group: records it and lets the consumer know.
+--- Closes a group: records it and lets the consumer know; with `rank`, once its members have been compared.
 ---@async
 ---@param group agentbox.Group_
 ---@param why? string
@@ -96,17 +101,36 @@ function Run:_close_group(group, why)
       facts.places[i] = { segment = result.segment, offset = result.offset }
     end
     if not list[1] or not list[1].result.segment then facts.places = nil end
-    local seq, problem = self.store:group(facts)
-    if not seq then return self:_fail(problem) end
-    facts.seq, self.closed = seq, math.max(self.closed, seq)
-    self.tally:group(facts)
-    if facts.dropped then self:_acknowledge(seq) end
-    self:_event("group", {
-      seq = seq, id = facts.id, task_id = facts.task_id, scored = #facts.members, size = facts.size, partial = facts.partial,
-      dropped = facts.dropped, zero_signal = facts.zero_signal, why = why, evicted = facts.evicted,
-    })
+    if self.opts.rank and #list > 0 and not facts.dropped then
+      rank.spawn(self, group, function() self:_rank(facts, why) end)
+    else
+      self:_keep_group(facts, why)
+    end
   end
   group.task = nil
+  self:_poke()
+end
+
+-- Compares the members of a group that is closed otherwise, and writes it down.
+function Run:_rank(facts, why)
+  local list, problem = setmetatable({ members = facts.members, places = facts.places, _run = self }, RunGroup):trajectories()
+  if not list then return self:_fail(problem) end
+  rank.apply(self.opts.rank, facts, list)
+  self:_keep_group(facts, why)
+end
+
+-- Writes a group down and lets the consumer know.
+function Run:_keep_group(facts, why)
+  local seq, problem = self.store:group(facts)
+  if not seq then return self:_fail(problem) end
+  facts.seq, self.closed = seq, math.max(self.closed, seq)
+  self.tally:group(facts)
+  if facts.dropped then self:_acknowledge(seq) end
+  self:_event("group", {
+    seq = seq, id = facts.id, task_id = facts.task_id, scored = #facts.members, size = facts.size, partial = facts.partial,
+    dropped = facts.dropped, zero_signal = facts.zero_signal, why = why, evicted = facts.evicted,
+    ranked = facts.ranking and not facts.ranking.error or nil,
+  })
   self:_poke()
 end
 

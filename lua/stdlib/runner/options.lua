@@ -2,6 +2,7 @@
 local err = require "agentbox.err"
 local model = require "agentbox.model"
 local pool = require "agentbox.sandbox.pool"
+local rank = require "agentbox.runner.rank"
 local schema = require "agentbox.schema"
 
 local M = {}
@@ -29,6 +30,7 @@ local OPTIONS = {
   attempts = { "integer", min = 1, default = 3 }, retry_wait_s = { "number", min = 0, default = 1 },
   max_errors = { "number", min = 0, default = 0.5 }, quarantine = { "integer", min = 1, default = 4 },
   oversample = { "integer", min = 0, default = 0 }, min_group = { "integer", min = 1, default = 2 },
+  rank = { "function|map" },
   straggler = { "record", fields = { factor = { "number", min = 1, default = 3 }, min_s = { "number", min = 0, default = 10 } } },
   group_timeout_s = { "number", min = 0.001 }, run_timeout_s = { "number", min = 0.001 },
   max_lead = { "integer", min = 1 }, max_staleness = { "integer", min = 0 },
@@ -90,11 +92,13 @@ function M.check(given)
   if not ok or problem then return nil, problem end
   opts.models, problem = models_of(opts)
   if not opts.models then return nil, problem end
+  opts.rank, problem = rank.option(opts.rank)
+  if problem then return nil, problem end
   if opts.resume and not (opts.out and opts.run_id) then
     return nil, err.new("config", "runner: resume needs out and run_id")
   end
   if not opts.grouping then
-    for _, name in ipairs { "oversample", "straggler", "group_timeout_s" } do
+    for _, name in ipairs { "oversample", "straggler", "group_timeout_s", "rank" } do
       local value = opts[name]
       if value and value ~= 0 then
         return nil, err.new("config", ("runner: %s is about groups: give group_size or n"):format(name))
