@@ -110,6 +110,7 @@ function M.test_what_is_stored_and_what_is_exported()
     for _, t in ipairs(json.decode((assert(fs.read(dir.path .. "/g.jsonl")))).trajectories) do
       out[#out + 1] = { t.reward, t.metrics.independent_reward }
     end
+    table.sort(out, function(a, b) return a[1] < b[1] end) -- members are recorded as they end
     return out
   end
   lu.assertEquals(rewards(), { { 0.1, 1.0 }, { 0.5, 1.0 }, { 0.5, 1.0 }, { 0.9, 1.0 } })
