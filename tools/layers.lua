@@ -46,6 +46,7 @@ local libraries = {
   { "^yaml%.h", { "^src/base/yaml%.c$" } },
   { "^uv%.h", { "^src/rt/", "^src/lua/" } },
   { "^curl/", { "^src/rt/http[%w_]*%.[ch]$" } },
+  { "^llhttp%.h", { "^src/rt/http_request%.c$" }, one = true },
   { "^openssl/", { "^src/rt/[%w_]+%.c$" }, one = true },
   { "^seccomp%.h", { "^src/sandbox/[%w_]+%.c$", "^src/init/[%w_]+%.c$" }, one = true },
   { "^sqlite3%.h", { "^src/rt/[%w_]+%.c$" }, one = true },

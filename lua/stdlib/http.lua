@@ -275,6 +275,15 @@ function M.sse(opts)
   return M.events(stream), nil, nil, stream
 end
 
+--- Listens, and answers requests: see `agentbox.http_server`.
+---@nodiscard
+---@param opts agentbox.ServerOptions
+---@return agentbox.Server?
+---@return agentbox.Err? err
+function M.serve(opts)
+  return require "agentbox.http_server".serve(opts)
+end
+
 --- Seconds since 1970 of a date as HTTP writes it, or nil.
 ---@param text string
 ---@return integer?

@@ -20,6 +20,7 @@ local loader = require "agentbox.loader"
 ---@field generate agentbox.generate
 ---@field hash agentbox.hash
 ---@field http agentbox.http
+---@field http_server agentbox.http_server
 ---@field image agentbox.image
 ---@field json agentbox.json
 ---@field log agentbox.log
@@ -51,7 +52,7 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config conform err export fs generate hash http image json log mcp model outcome path probe prompt rand re rollout
+  agent async cli config conform err export fs generate hash http http_server image json log mcp model outcome path probe prompt rand re rollout
   runner sandbox schema secret shell store task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name

@@ -29,6 +29,7 @@
     X(yaml)              \
     X(utf8x)             \
     X(http)              \
+    X(http_server)       \
     X(sandbox)
 
 #define X(name) int luaopen_agentbox_sys_##name(lua_State *L);
