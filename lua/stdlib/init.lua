@@ -38,7 +38,9 @@ local loader = require "agentbox.loader"
 ---@field schema agentbox.schema
 ---@field secret agentbox.secret
 ---@field shell agentbox.shell
+---@field stats agentbox.stats
 ---@field store agentbox.store
+---@field suite agentbox.suite
 ---@field task agentbox.task
 ---@field test agentbox.test
 ---@field text agentbox.text
@@ -53,7 +55,7 @@ local M = { version = require "agentbox.sys.os".version }
 local modules = {}
 for name in ([[
   agent async cli config conform err export fs generate hash http http_server image json log mcp model outcome path probe prompt rand re rollout
-  runner sandbox schema secret shell store task test text time tool traj verify yaml
+  runner sandbox schema secret shell stats store suite task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name
 end

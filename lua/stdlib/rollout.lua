@@ -9,6 +9,7 @@ local agent = require "agentbox.agent"
 local artifacts = require "agentbox.rollout.artifacts"
 local budget = require "agentbox.budget"
 local err = require "agentbox.err"
+local fiber = require "agentbox.sys.fiber"
 local forks = require "agentbox.rollout.fork"
 local limits = require "agentbox.limits"
 local outcome = require "agentbox.outcome"
@@ -44,6 +45,7 @@ local M = {}
 ---@field group? table
 ---@field metadata? table
 ---@field on_end? fun(traj: agentbox.Traj)   # called once, however the rollout ends
+---@field checks? agentbox.SetupCheck[]      # of the seeded sandbox: { name, command, success_exit_code, timeout_s, required }
 ---@field from? { traj: string|agentbox.Traj, turn: integer }   # go on after this turn of a stored one, which is played again
 
 ---@class agentbox.Rollout
@@ -62,6 +64,7 @@ local function new_record(plan, opts)
     run_id = plan.run_id, id = plan.id, attempt = opts.attempt, group = opts.group, task = plan.task,
     agent = { name = plan.agent_name }, model = plan.model:describe(), tools = plan.tools:wire(),
     tool_mode = plan.tool_mode, seed = plan.seed, started = time.now(),
+    scratch = fiber.current():locals().scratch, -- a run's
   }
   local origins = plan.tools:origins()
   if #origins > 0 then rec:modules(origins) end
@@ -87,7 +90,8 @@ function Rollout:_new_ctx()
   return ctx
 end
 
---- Seeds the task and gives the agent its sandbox and its context. A failure is the rollout's stop.
+--- Seeds the task, checks the environment where the caller has checks, and gives the agent its sandbox and its context.
+--- A failure is the rollout's stop.
 function Rollout:_boot()
   local plan, problem = self.plan
   self.stage, problem = stage.open(plan.task, plan.spec, {
@@ -104,8 +108,23 @@ function Rollout:_boot()
     return
   end
   self.sandbox_kind, self.image_id = self.sandbox.kind, self.sandbox.image_id
+  local fine
+  fine, problem = self:_check_setup()
+  if not fine then
+    self.failure_kind, self.failed_check = problem.check and "setup_check" or nil, problem.check
+    self.stop = stop_of_boot(problem)
+    return
+  end
   self.ctx = self:_new_ctx()
   self.performance = performance.new(plan.agent, self.ctx, plan.agent_limits)
+end
+
+function Rollout:_check_setup()
+  local checks = self.opts.checks
+  if not checks then return true end
+  return require "agentbox.rollout.checks".run(self.sandbox, checks, self.plan.workdir, function(line)
+    self.rec:event("warn", line)
+  end)
 end
 
 -- ---------------------------------------------------------------- after the agent

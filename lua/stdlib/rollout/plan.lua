@@ -3,6 +3,7 @@
 --- What the caller says wins over the task, the task over the defaults here. A mistake comes back as an error that
 --- names it; nothing was started.
 local agent = require "agentbox.agent"
+local checks = require "agentbox.rollout.checks"
 local err = require "agentbox.err"
 local hash = require "agentbox.hash"
 local json = require "agentbox.json"
@@ -52,6 +53,7 @@ M.OPTIONS = {
   sandbox = { "record", fields = SANDBOX, default = {} }, verifier = { "any" }, seed = { "integer" },
   sampling = { "map" }, run_id = { "string" }, id = { "string" }, attempt = { "integer", min = 0 },
   group = { "map" }, metadata = { "map" }, on_end = { "function" },
+  checks = { "list", of = { "record", fields = checks.FIELDS } },
   from = { "record", fields = { traj = { "string|table", required = true }, turn = { "integer", min = 0, required = true } } },
 }
 

@@ -164,6 +164,16 @@ local function cost_of(sum, price)
   return ((sum.prompt - sum.cached) * price.prompt + sum.cached * cached + sum.completion * price.completion) / 1e6
 end
 
+--- What tokens cost.
+---@param prices table<string, agentbox.Price>
+---@param name string                                                            # of the model
+---@param tokens { prompt: integer, cached: integer, completion: integer }
+---@return number?     # nil: no price for this model
+function M.cost(prices, name, tokens)
+  local price = price_of(prices, name)
+  return price and cost_of(tokens, price)
+end
+
 local function percentiles(s, with_sum)
   if s.n == 0 then return nil end
   local out = json.object {}
