@@ -8,6 +8,7 @@
 ---
 --- What each stage does: docs/generation.md.
 local batch = require "agentbox.generate.batch"
+local corpus = require "agentbox.generate.corpus"
 local err = require "agentbox.err"
 local journal = require "agentbox.generate.journal"
 local language = require "agentbox.generate.language"
@@ -26,10 +27,19 @@ M.FAMILIES = { "text processing", "data structures", "algorithms", "validation o
 local PIPELINE = {
   model = { "any", required = true }, language = { "string|table", default = "python" }, stages = { "table" },
   judge = { "record", fields = { model = { "any" }, min_score = { "number", default = 0.65, min = 0, max = 1 },
-    votes = { "integer", default = 1, min = 1, max = 15 } } },
+    votes = { "integer", default = 1, min = 1, max = 15 }, rubric = { "string" } } },
   dedup = { "record|boolean", fields = { threshold = { "number", default = 0.85, min = 0.05, max = 1 } } },
-  families = { "list", of = { "string" } }, difficulties = { "list", of = { "string" } }, constraints = { "string", default = "" },
-  min_asserts = { "integer", default = 3, min = 0 }, repeats = { "integer", default = 3, min = 1, max = 50 },
+  corpus = { "record", fields = { paths = { "list", of = { "string" }, required = true }, words = { "integer", default = 13, min = 3, max = 64 },
+    max_share = { "number", default = 0.1, min = 0, max = 1 } } },
+  solver = { "record", fields = { model = { "any", required = true }, attempts = { "integer", default = 4, min = 1, max = 64 },
+    min_rate = { "number", default = 0, min = 0, max = 1 }, max_rate = { "number", default = 1, min = 0, max = 1 },
+    max_steps = { "integer", default = 20, min = 1 }, timeout_s = { "number", default = 600, min = 1 },
+    tools = { "string|list", default = "structured" } } },
+  families = { "list", of = { "string" } }, difficulties = { "list", of = { "string" } }, mix = { "map", of = { "number", min = 0 } },
+  seeds = { "list", of = { "string" } }, seed = { "integer" }, constraints = { "string", default = "" },
+  parents = { "list" }, how = { "string", enum = { "vary", "evolve" } },
+  min_asserts = { "integer", default = 3, min = 0 }, strict_paths = { "boolean", default = false },
+  repeats = { "integer", default = 3, min = 1, max = 50 },
   mutants = { "integer", default = 8, min = 0, max = 200 }, min_mutation = { "number", default = 0.5, min = 0, max = 1 },
   sandbox = { "map" }, max_tokens = { "integer", default = 8192, min = 1 },
 }
@@ -47,9 +57,14 @@ local BATCH = {
 ---@return agentbox.Signature
 function M.signature(given) return signature.new(given) end
 
---- The built-in stages, to be edited with before, after, replace and remove. The judge is among them when the pipeline has one.
+--- The built-in stages, to be edited with before, after, replace and remove: a whole solution, from which the starter is made.
+--- Those that ask for something which the pipeline does not have (a judge, a corpus, a solver) are left out when it is made.
 ---@return agentbox.Stages
 function M.two_stage() return stages_.new() end
+
+--- The same for a teacher that writes starter and solution itself.
+---@return agentbox.Stages
+function M.one_stage() return stages_.new(true) end
 
 --- A language that is not built in, as a table; see generate/language.lua.
 ---@param given table
@@ -67,25 +82,63 @@ local function drop(list, name)
   end
 end
 
+-- Models and languages, whatever they were given as.
+local function resolve(clean)
+  local problem
+  clean.language, problem = language.find(clean.language)
+  if not clean.language then return problem end
+  for _, owner in ipairs { clean, clean.judge or {}, clean.solver or {} } do
+    if owner.model ~= nil then
+      owner.model, problem = model_.resolve(owner.model)
+      if not owner.model then return problem.msg end
+    end
+  end
+end
+
+local function parents_of(clean)
+  if not clean.parents then return nil end
+  if not clean.how then return "`parents` needs `how`: vary or evolve" end
+  if #clean.parents == 0 then return "`parents` is empty" end
+  for i, one in ipairs(clean.parents) do
+    local task, problem = task_.resolve(one)
+    if not task then return problem.msg end
+    clean.parents[i] = task
+  end
+end
+
+-- Difficulties by weight: a map of them, or a list in which each counts as often as it stands there.
+local function mix_of(clean)
+  local mix = clean.mix or clean.difficulties or { "easy", "easy", "medium" }
+  local sum = 0
+  for _, weight in pairs(mix) do sum = sum + (type(weight) == "number" and weight or 1) end
+  return mix, sum > 0
+end
+
 --- Makes a pipeline. Raises on unknown options.
+---@async
 ---@param opts table    # model is required; docs/generation.md has them all
 ---@return agentbox.Pipeline
 function M.pipeline(opts)
   local clean = schema.options(opts, PIPELINE, "generate.pipeline")
-  local problem
-  clean.language, problem = language.find(clean.language)
-  if not clean.language then error("generate.pipeline: " .. problem, 2) end
-  clean.model, problem = model_.resolve(clean.model)
-  if not clean.model then error("generate.pipeline: " .. problem.msg, 2) end
-  if clean.judge and clean.judge.model then clean.judge.model = assert(model_.resolve(clean.judge.model)) end
+  local problem = resolve(clean) or parents_of(clean)
+  if problem then error("generate.pipeline: " .. problem, 2) end
+  local some
+  clean.mix, some = mix_of(clean)
+  if not some then error("generate.pipeline: mix: all weights are 0", 2) end
+  if clean.corpus then
+    local read, bad = corpus.read(clean.corpus)
+    if not read then error("generate.pipeline: " .. bad.msg, 2) end
+    clean.corpus = read
+  end
   if clean.dedup == nil or clean.dedup == true then clean.dedup = { threshold = 0.85 } end
   clean.families = clean.families and #clean.families > 0 and clean.families or M.FAMILIES
-  clean.difficulties = clean.difficulties or { "easy", "easy", "medium" }
   clean.sandbox = clean.sandbox or {}
   local given = clean.stages or M.two_stage()
   clean.stages = table.move(given, 1, #given, 1, {})
   if not clean.judge then drop(clean.stages, "judge") end
   if not clean.dedup then drop(clean.stages, "dedup") end
+  if not clean.corpus then drop(clean.stages, "contamination") end
+  if not clean.solver then drop(clean.stages, "solve") end
   return setmetatable({ opts = clean }, Pipeline)
 end
 
@@ -121,23 +174,22 @@ function Pipeline:batch(opts)
   return step, nil, nil, run
 end
 
---- The rejected candidates of an output directory, in their order.
+--- The rejected candidates of an output directory, in their order; `task` is there when a candidate came as far as being one.
 ---@async
 ---@param out string
----@return { index: integer, task_id?: string, stage: string, reason: string, report: table }[]? rejects
+---@return { index: integer, task_id?: string, stage: string, reason: string, report: table, task?: table }[]? rejects
 ---@return agentbox.Err? err
 function M.rejects(out)
-  local kept, problem = journal.read(out)
-  if not kept then return nil, problem end
   local list = {}
-  for _, line in pairs(kept.ended) do
-    if not line.accepted then list[#list + 1] = line end
-  end
+  local ok, problem = journal.each(journal.path(out), function(line)
+    if line.event == "end" and not line.accepted then list[#list + 1] = line end
+  end)
+  if not ok then return nil, problem end
   table.sort(list, function(a, b) return a.index < b.index end)
   return list
 end
 
---- Counts of an output directory: accepted, tried, rejected by stage, spent.
+--- Counts of an output directory: accepted, tried, rejected by stage, spent, and the coverage of families and difficulties.
 ---@async
 ---@param out string
 ---@return table? stats
@@ -145,12 +197,21 @@ end
 function M.stats(out)
   local kept, problem = journal.read(out)
   if not kept then return nil, problem end
-  local tasks, bad = journal.accepted(out)
-  if not tasks then return nil, bad end
+  local count, bad = 0
+  bad, problem = journal.accepted(out, function() count = count + 1 end)
+  if not bad then return nil, problem end
   local stats = batch.count(kept)
-  stats.accepted, stats.bad = #tasks, bad
+  stats.accepted, stats.bad = count, bad
   return stats
 end
+
+--- Has tasks that exist judged, one line each in a file; see generate/audit.lua.
+---@async
+---@param tasks agentbox.Task[]
+---@param opts table    # model, votes, min_score, rubric, out, concurrency, max_tokens, caps, prices, on_row
+---@return agentbox.Audit? audit
+---@return agentbox.Err? err
+function M.judge(tasks, opts) return require "agentbox.generate.audit".run(tasks, opts) end
 
 --- Takes a task that exists through the sandbox's checks.
 ---@async

@@ -266,6 +266,30 @@ function M.save(task, dir)
   return fs.write(dir .. "/task.json", json.encode(fields, { indent = 2 }) .. "\n")
 end
 
+--- The task as one table with all its files, which `resolve` reads back to the same hash.
+---@param task agentbox.Task
+---@return table
+function M.to_inline(task) return require "agentbox.task.inline".complete(M.to_table(task), task) end
+
+--- Writes tasks as a file of lines (JSONL), each a whole task.
+---@async
+---@param tasks agentbox.Task[]
+---@param path string
+---@return true?
+---@return agentbox.Err?
+function M.save_lines(tasks, path)
+  local objects = {}
+  for i, one in ipairs(tasks) do objects[i] = M.to_inline(one) end
+  return require "agentbox.task.inline".write(objects, path)
+end
+
+--- Reads such a file. A bad line fails the whole load and is named.
+---@async
+---@param path string
+---@return agentbox.Task[]? tasks
+---@return agentbox.Err? err    # code `task`
+function M.load_lines(path) return require "agentbox.task.inline".read(path) end
+
 M.safe_name = shape.safe_name
 
 return M

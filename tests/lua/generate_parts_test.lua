@@ -162,10 +162,12 @@ end
 
 function M.test_signature_and_likeness()
   lu.assertEquals(index.signature({ "g" }, { ["test_b.py"] = "assert g()\n" }), "c94d32110526cfa95ab0f8d7") -- AgentBox's vector
-  local found = index.new(0.85)
+  local known = {}
+  local found = index.new(0.85, function(name) return known[name] end)
   local body = ("def %s(x):\n    raise NotImplementedError\n")
   local one = candidate { ["a.py"] = body:format "alpha", ["test_a.py"] = "from a import alpha\n\ndef test():\n    assert alpha(1) == 2\n" }
   found:add(one)
+  known.t = one.task
   lu.assertEquals(found:find(one), "t")
   local near = candidate { ["a.py"] = body:format "alpha", ["test_a.py"] = "from a import alpha\n\ndef test():\n    assert alpha(1) == 3\n" }
   local same, likeness = found:find(near)
@@ -173,6 +175,8 @@ function M.test_signature_and_likeness()
   lu.assertTrue(likeness > 0.85 and likeness < 1)
   local other = candidate { ["z.py"] = "class Queue:\n    pass\n", ["test_z.py"] = "from z import Queue\n\ndef test_it():\n    q = Queue()\n    q.push(3)\n    assert q.pop() == 3\n" }
   lu.assertNil(found:find(other))
+  known.t = nil -- its folder was removed
+  lu.assertNil(found:find(one))
 end
 
 -- ---------------------------------------------------------------- the judge
@@ -213,7 +217,7 @@ function M.test_what_the_judge_objects_to_is_the_reason()
     ['{"accept": true, "score": "3 out of 10"}'] = "score 0.30 is below 0.65",
     ['{"accept": true, "score": 1, "starter_is_near_solution": "yes"}'] = "the starter is nearly the solution",
     ['{"accept": "yes", "score": 1, "description_leaks_fix": true}'] = "the description gives the solution away",
-    ["I like it."] = "the judge rejects it",
+    ["I like it."] = "no verdict could be read: the answer holds no JSON object",
   } do
     local accepted, reject = judged({ answer }, {})
     lu.assertIsFalse(accepted)

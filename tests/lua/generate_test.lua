@@ -111,7 +111,8 @@ function M.test_stages_are_edited_by_name()
   local stages = ab.generate.two_stage():after("sandbox", "asan", function() return true end):remove "judge"
   local names = {}
   for i, stage in ipairs(stages) do names[i] = stage.name end
-  lu.assertEquals(table.concat(names, " "), "draft parse strip repair static sandbox asan dedup accept")
+  lu.assertEquals(table.concat(names, " "), "draft parse strip repair static contamination dedup sandbox asan solve accept")
+  lu.assertEquals(ab.generate.one_stage()[3].name, "pair")
   lu.assertErrorMsgContains("no stage 'sandbx'", function() stages:before("sandbx", "x", print) end)
   lu.assertErrorMsgContains("there is a stage 'asan' already", function() stages:after("draft", "asan", print) end)
 end

@@ -20,4 +20,20 @@ function Sieve:add(text) end
 ---@return boolean seen   # false is certain
 function Sieve:has(text) end
 
+--- Adds the runs of so many words of a text: case, blanks and punctuation aside.
+---@param text string
+---@param words integer   # 1 to 64
+---@return integer runs
+function Sieve:add_runs(text, words) end
+
+--- How many runs of a text are there, and the longest passage made of them.
+---@param text string
+---@param words integer
+---@return integer all
+---@return integer hits
+---@return integer longest   # words
+---@return integer from      # its first byte
+---@return integer to        # its last byte
+function Sieve:look_runs(text, words) end
+
 return sieve

@@ -21,11 +21,12 @@ local model = {
 ---@type table<string, any>
 M.sections = {
   teacher = endpoint,
+  judge = endpoint,
   students = { each = endpoint },
   models = { each = endpoint, by_name = model },
   generate = {
     concurrency = "integer", docker_concurrency = "integer", llm_judge = "boolean", min_score = "number",
-    use_dspy = "boolean", target = "integer", max_tokens = "integer",
+    use_dspy = "boolean", target = "integer", max_tokens = "integer", votes = "integer",
   },
   model = model,
   agent = {

@@ -1,145 +1,47 @@
 --- generate/batch.lua: candidates through the stages, many at once, until so many are accepted or a cap is reached.
+local Ctx = require "agentbox.generate.ctx"
 local async = require "agentbox.async"
 local err = require "agentbox.err"
+local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.fs"
 local index = require "agentbox.generate.index"
 local journal = require "agentbox.generate.journal"
 local json = require "agentbox.json"
+local review = require "agentbox.generate.review"
 local spend = require "agentbox.generate.spend"
+local spread = require "agentbox.generate.spread"
 local task_ = require "agentbox.task"
 local workshop = require "agentbox.generate.workshop"
 
 local M = {}
 
----@class agentbox.Candidate
----@field index integer
----@field spec { difficulty: string, family: string, constraints: string }
----@field draft? string
----@field task? agentbox.Task
----@field language agentbox.Language
-
----@class agentbox.GenerateCtx
----@field model agentbox.Model
----@field judge_model agentbox.Model
----@field language agentbox.Language
----@field opts table
----@field index agentbox.DedupIndex
----@field workshop agentbox.Workshop
----@field spend agentbox.Spend
----@field accepted agentbox.Task[]
-local Ctx = {}
-Ctx.__index = Ctx
-
-local BYTES_PER_TOKEN, ASIDE = 2, 2000 -- at most: a prompt's tokens, and what the protocol adds
-
---- Asks a model, counted against the caps.
----@async
----@param signature agentbox.Signature
----@param prompt string
----@param session string
----@param model? agentbox.Model    # the teacher unless given
----@return string? text
----@return agentbox.Err?
-function Ctx:say(signature, prompt, session, model)
-  local size = (#prompt + #signature.instructions) // BYTES_PER_TOKEN + ASIDE
-  local max = self.opts.max_tokens
-  return self.spend:call(size, max, function()
-    return signature:raw(model or self.model, prompt, { session = session, sampling = { max_tokens = max } })
-  end)
-end
-
---- Keeps an answer that was paid for.
----@async
----@param cand agentbox.Candidate
----@return true?
----@return agentbox.Err?
-function Ctx:keep_draft(cand)
-  return self.journal:add { event = "draft", index = cand.index, text = cand.draft, spent = self.spend:sums() }
-end
-
---- A sandbox with the task's starter, or with its solution over it; the caller closes it.
----@async
----@param cand agentbox.Candidate
----@param which? "starter"|"solution"
----@return agentbox.Sandbox
-function Ctx:sandbox(cand, which)
-  local tried, problem = require "agentbox.generate.trial".open(cand.task, self.opts.sandbox)
-  if not tried then error(problem, 0) end
-  local box
-  box, problem = tried:box(which == "solution" and cand.task.solution or nil)
-  tried:close()
-  if not box then error(problem, 0) end
-  return box
-end
-
-local function rename(task, id)
-  local fields = {}
-  for key, value in pairs(task) do fields[key] = value end
-  fields.task_id = id
-  return fields
-end
-
--- A name that nobody has: the model's own, made safe, with the candidate's number when it is taken.
-local function place_of(self, cand)
-  local name = task_.safe_name(cand.task.task_id)
-  if fs.exists(self.out .. "/" .. name) then name = ("%s_%d"):format(name, cand.index) end
-  return name
-end
-
---- The last step, one at a time: not a duplicate of what was accepted meanwhile, written aside, put in place.
----@async
----@param cand agentbox.Candidate
----@return boolean?
----@return any
-function Ctx:accept(cand)
-  local turn <close> = self._accepting:acquire() -- luacheck: ignore
-  if #self.accepted >= self.opts.target then return false, "the target was reached before it" end
-  local same, likeness = nil, nil
-  if self.opts.dedup then same, likeness = self.index:find(cand) end
-  if same then return false, ("a duplicate of %s (%.2f alike)"):format(same, likeness) end
-  local name = place_of(self, cand)
-  cand.task = rename(cand.task, name)
-  local aside = self.journal.dir .. "/new-" .. cand.index
-  fs.remove(aside, true)
-  local ok, problem = task_.save(cand.task, aside)
-  if ok then ok, problem = fs.rename(aside, self.out .. "/" .. name) end
-  if ok then ok, problem = fs.sync_dir(self.out) end
-  if ok then cand.task, problem = task_.load(self.out .. "/" .. name) end
-  if not ok or not cand.task then return nil, problem end
-  self.index:add(cand)
-  self.accepted[#self.accepted + 1] = cand.task
-  return true
-end
-
 -- ---------------------------------------------------------------- one candidate
 
 -- Runs the stages. true; false with the stage and the reason; nil and the error.
-local function through(self, cand, report)
+local function through(self, cand)
   for _, stage in ipairs(self.stages) do
     local ok, why, facts = stage.run(cand, self)
-    if facts then report[stage.name] = facts end
+    if facts then cand.report[stage.name] = facts end
     if ok == nil then return nil, why end
     if not ok then return false, stage.name, tostring(why or "rejected") end
   end
   return true
 end
 
-local function spec_of(self, i)
-  local families, mix = self.opts.families, self.opts.difficulties
-  return { family = families[(i - 1) % #families + 1], difficulty = mix[(i - 1) % #mix + 1], constraints = self.opts.constraints }
-end
-
 local function one(self, i)
-  local cand = { index = i, spec = spec_of(self, i), draft = self.journal.drafts[i], language = self.language }
-  local report = {}
-  local ok, stage, why = through(self, cand, report)
+  local spec = self.journal.specs[i]
+  if not spec then spec = self.spread:next(i) end
+  local cand = { index = i, spec = spec, language = self.language, report = {} }
+  local ok, stage, why = through(self, cand)
   if ok == nil then return nil, stage end
   local line = { event = "end", index = i, accepted = ok, task_id = cand.task and cand.task.task_id or cand.id, stage = stage,
-    reason = why, report = report, spent = self.spend:sums() }
+    reason = why, report = cand.report, spec = spec, spent = self.spend:sums() }
+  if not ok and cand.task then line.task = task_.to_inline(cand.task) end
   local kept, problem = self.journal:add(line)
   if not kept then return nil, problem end
+  self.spread:ended(spec, ok)
   self.on_end(line)
-  if ok then self.results:put { cand.task, report } end
+  if ok then self.results:put { cand.task, cand.report } end
   return true
 end
 
@@ -148,7 +50,7 @@ end
 -- Indices that were begun and not ended first, then new ones; nil when there is nothing more to do.
 local function next_index(self)
   if self.why then return nil end
-  if #self.accepted + self.running >= self.opts.target then return nil, #self.accepted < self.opts.target end
+  if self.accepted + self.running >= self.opts.target then return nil, self.accepted < self.opts.target end
   if #self.todo > 0 then return table.remove(self.todo, 1) end
   if self.journal.next > self.opts.target * self.opts.max_rounds then
     if self.running == 0 then self.why = ("%d candidates were tried"):format(self.journal.next - 1) end
@@ -183,13 +85,13 @@ local function bell()
   local waiting = {}
   return {
     wait = function()
-      waiting[#waiting + 1] = require "agentbox.sys.fiber".current()
-      require "agentbox.sys.fiber".park()
+      waiting[#waiting + 1] = fiber.current()
+      fiber.park()
     end,
     wake = function()
       local all = waiting
       waiting = {}
-      for _, fiber in ipairs(all) do fiber:wake() end
+      for _, one_waiting in ipairs(all) do one_waiting:wake() end
     end,
   }
 end
@@ -209,22 +111,52 @@ local function results()
   }
 end
 
-local function adopt(self)
-  local tasks, bad = journal.accepted(self.out)
-  if not tasks then return nil, bad end
-  self.accepted, self.bad = tasks, bad
-  for _, task in ipairs(tasks) do
-    self.index:add { task = task, language = self.language }
-    local made = task.metadata.generation
-    local i = type(made) == "table" and math.tointeger(made.index)
-    if i and not self.journal.ended[i] and i < self.journal.next then -- put in place just before the engine was killed
-      local ok, problem = self.journal:add { event = "end", index = i, accepted = true, task_id = task.task_id }
-      if not ok then return nil, problem end
-    end
+-- A task that is there already: it counts unless a reviewer rejected it; another like it is a duplicate either way.
+local function adopt_task(self, task, name, decisions)
+  if self.opts.dedup then self.index:add({ task = task, language = self.language }, name) end
+  local made = task.metadata.generation
+  local i = type(made) == "table" and math.tointeger(made.index)
+  if i and not self.journal.ended[i] and i < self.journal.next then -- put in place just before the engine was killed
+    self._found[#self._found + 1] = { event = "end", index = i, accepted = true, task_id = task.task_id }
   end
-  for i in pairs(self.journal.drafts) do self.todo[#self.todo + 1] = i end
+  if review.decision(decisions, name, task.hash) ~= "reject" then self.accepted = self.accepted + 1 end
+end
+
+local function adopt(self)
+  local decisions, problem = review.decisions(self.out)
+  if not decisions then return nil, problem end
+  local bad
+  bad, problem = journal.accepted(self.out, function(task, name) adopt_task(self, task, name, decisions) end)
+  if not bad then return nil, problem end
+  self.bad = bad
+  for _, line in ipairs(self._found) do
+    local ok, failed = self.journal:add(line)
+    if not ok then return nil, failed end
+  end
+  for n, parent in ipairs(self.opts.parents or {}) do
+    if self.opts.dedup then self.index:add({ task = parent, language = self.language }, "\0" .. n) end
+  end
+  for _, ended in pairs(self.journal.ended) do self.spread:seen(ended, ended.accepted) end
+  for i in pairs(self.journal.answers) do self.todo[#self.todo + 1] = i end
   table.sort(self.todo)
   return true
+end
+
+-- What the index reads again: a task in the output directory, or one of those that are varied.
+local function fetcher(opts)
+  return function(name)
+    local parent = math.tointeger(tonumber(name:match "^%z(%d+)$"))
+    if parent then return opts.parents[parent] end
+    local dir = opts.out .. "/" .. name
+    return fs.exists(dir) and task_.load(dir) or nil
+  end
+end
+
+local function has(stages, name)
+  for _, stage in ipairs(stages) do
+    if stage.name == name then return true end
+  end
+  return false
 end
 
 --- Starts a batch in the running scope; `results:take()` gives `{ task, report }` as they are accepted, then false.
@@ -240,11 +172,11 @@ function M.start(opts)
   end
   local self = setmetatable({
     opts = opts, out = opts.out, model = opts.model, judge_model = opts.judge and opts.judge.model or opts.model,
-    language = opts.language, stages = opts.stages, journal = kept, index = index.new(opts.dedup and opts.dedup.threshold or 1),
-    workshop = workshop.new(opts.sandbox), spend = spend.new(opts.caps, opts.prices, kept.spent), accepted = {}, todo = {}, running = 0,
+    language = opts.language, stages = opts.stages, journal = kept, spread = spread.new(opts), two_stage = has(opts.stages, "strip"),
+    index = index.new(opts.dedup and opts.dedup.threshold or 1, fetcher(opts)), workshop = workshop.new(opts.sandbox),
+    spend = spend.new(opts.caps, opts.prices, kept.spent), accepted = 0, todo = {}, running = 0, _found = {},
     results = results(), on_end = opts.on_end or function() end, _accepting = async.semaphore(1),
-    sandbox_turns = async.semaphore(opts.sandbox_concurrency),
-    moved = bell(),
+    sandbox_turns = async.semaphore(opts.sandbox_concurrency), moved = bell(), summary = M.summary, close = M.close,
   }, Ctx)
   local ok
   ok, problem = adopt(self)
@@ -266,10 +198,11 @@ function M.start(opts)
 end
 
 --- How it stands: accepted, tried, rejected by stage, spent, why it stopped short.
+---@param self agentbox.GenerateCtx
 ---@return table
-function Ctx:summary()
+function M.summary(self)
   local out = M.count(self.journal)
-  out.accepted, out.target, out.why, out.bad = #self.accepted, self.opts.target, self.why, self.bad
+  out.accepted, out.target, out.why, out.bad = self.accepted, self.opts.target, self.why, self.bad
   return out
 end
 
@@ -282,11 +215,12 @@ function M.count(kept)
     tried = tried + 1
     if not line.accepted and line.stage then by_stage[line.stage] = (by_stage[line.stage] or 0) + 1 end
   end
-  return { tried = tried, rejected = by_stage, spent = kept.spent }
+  return { tried = tried, rejected = by_stage, spent = kept.spent, coverage = spread.coverage(kept.ended) }
 end
 
 --- Stops what runs and lets go. May be called twice.
-function Ctx:close()
+---@param self agentbox.GenerateCtx
+function M.close(self)
   if self._fiber then
     self._fiber:cancel()
     self._fiber:join()
@@ -295,6 +229,7 @@ function Ctx:close()
   self.workshop:close()
   self.journal:close()
 end
-Ctx.__close = Ctx.close
+
+Ctx.__close = M.close
 
 return M

@@ -1,6 +1,7 @@
 --- generate/index.lua: whether a task is nearly one that was accepted: the same interface and tests, or texts that are alike.
 ---
---- Sketches in bands find what is near among a hundred thousand; only those few are compared.
+--- Sketches in bands find what is near among a hundred thousand; only those few are compared, and their texts are read again from
+--- where they were written, so that the index keeps half a kilobyte of a task and not the task.
 local hash = require "agentbox.hash"
 local minhash = require "agentbox.sys.minhash"
 local schema = require "agentbox.schema"
@@ -15,10 +16,11 @@ Index.__index = Index
 local MARGIN = 0.12
 
 ---@param threshold number   # from this likeness on a task is a duplicate
+---@param fetch fun(name: string): agentbox.Task?    # a task that was added, nil when it is gone
 ---@return agentbox.DedupIndex
-function M.new(threshold)
+function M.new(threshold, fetch)
   local rows = threshold >= 0.8 and 8 or threshold >= 0.6 and 4 or threshold >= 0.4 and 2 or 1
-  return setmetatable({ _threshold = threshold, _near = minhash.new(rows), _names = {}, _texts = {}, _exact = {} }, Index)
+  return setmetatable({ _threshold = threshold, _near = minhash.new(rows), _names = {}, _exact = {}, _fetch = fetch }, Index)
 end
 
 local function normal(text) return (text:lower():gsub("%s+", " "):match "^%s*(.-)%s*$") end
@@ -43,42 +45,58 @@ function M.text(files)
 end
 
 -- Without our own files, which are the same in all tasks of a language.
-local function parts_of(task, language)
-  local texts, tests = {}, {}
+local function texts_of(task, language)
+  local texts = {}
   for path, file in pairs(task.files) do
-    if not language.support[path] then
-      texts[path] = file.bytes
-      if language.is_test(path) then tests[path] = file.bytes end
-    end
+    if not language.support[path] then texts[path] = file.bytes end
   end
-  local defs = {}
+  return texts
+end
+
+local function signature_of(texts, language)
+  local tests, defs = {}, {}
   for path, text in pairs(texts) do
-    if not tests[path] then
+    if language.is_test(path) then
+      tests[path] = text
+    else
       for name in text:gmatch "def ([%a_][%w_]*)" do defs[name] = true end
     end
   end
-  return M.signature(schema.names(defs), tests), M.text(texts)
+  return M.signature(schema.names(defs), tests)
 end
 
+--- The same of a task.
+---@param task agentbox.Task
+---@param language agentbox.Language
+---@return string
+function M.signature_of(task, language) return signature_of(texts_of(task, language), language) end
+
 --- The accepted task that a candidate is nearly the same as.
+---@async
 ---@param cand { task: agentbox.Task, language: agentbox.Language }
 ---@return string? task_id
 ---@return number? likeness
 function Index:find(cand)
-  local signature, text = parts_of(cand.task, cand.language)
-  if self._exact[signature] then return self._exact[signature], 1.0 end
+  local texts = texts_of(cand.task, cand.language)
+  local known = self._exact[signature_of(texts, cand.language)]
+  if known and self._fetch(known) then return known, 1.0 end
+  local text = M.text(texts)
   for _, near in ipairs(self._near:near(minhash.sketch(text), self._threshold - MARGIN)) do
-    local likeness = minhash.jaccard(text, self._texts[near[1]])
-    if likeness >= self._threshold then return self._names[near[1]], likeness end
+    local name = self._names[near[1]]
+    local other = self._fetch(name)
+    local likeness = other and minhash.jaccard(text, M.text(texts_of(other, cand.language))) or 0
+    if likeness >= self._threshold then return name, likeness end
   end
 end
 
 --- Adds an accepted task.
 ---@param cand { task: agentbox.Task, language: agentbox.Language }
-function Index:add(cand)
-  local signature, text = parts_of(cand.task, cand.language)
-  local number = self._near:add(minhash.sketch(text))
-  self._names[number], self._texts[number], self._exact[signature] = cand.task.task_id, text, cand.task.task_id
+---@param name? string     # what fetch gives it by; its task_id unless given
+function Index:add(cand, name)
+  local texts = texts_of(cand.task, cand.language)
+  local number = self._near:add(minhash.sketch(M.text(texts)))
+  name = name or cand.task.task_id
+  self._names[number], self._exact[signature_of(texts, cand.language)] = name, name
 end
 
 return M

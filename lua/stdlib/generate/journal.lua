@@ -1,36 +1,68 @@
 --- generate/journal.lua: what a batch knows, on disk beside its output directory (`OUT.state/`) and nowhere else.
 ---
---- Lines with sums: `draft` an answer that was paid for, `end` a candidate's end with its stage, reason and facts, `spent`
---- what the models took. The accepted tasks are the folders in the output directory: a folder that somebody removes is not
---- counted, one that an engine wrote just before it was killed is.
+--- Lines with sums: `answer` what a model said for a candidate, which was paid for; `end` a candidate's end with its stage,
+--- reason and facts, and the task itself when it was rejected; `spent` what the models took. The accepted tasks are the
+--- folders in the output directory: a folder that somebody removes is not counted, one that an engine wrote just before it
+--- was killed is. In memory stays only what a batch needs: a line's report is read again by who wants to see it.
 local frame = require "agentbox.store.frame"
 local fs = require "agentbox.fs"
 local json = require "agentbox.json"
 local log = require "agentbox.store.log"
+local regular = require "agentbox.store.regular"
 local task_ = require "agentbox.task"
 
 local M = {}
 
-local MAX_JOURNAL = 4 << 30
-
 ---@class agentbox.Journal
 ---@field dir string
----@field drafts table<integer, string>     # answers of candidates that have not ended
----@field ended table<integer, table>
+---@field answers table<integer, table<string, string>>     # of candidates that have not ended, by who was asked
+---@field specs table<integer, table>                       # what those were to be about
+---@field ended table<integer, { accepted: boolean, stage?: string, task_id?: string, family?: string, difficulty?: string }>
 ---@field next integer                      # the first index that nobody used
 ---@field spent table
 local Journal = {}
 Journal.__index = Journal
 
 local function take(self, line)
-  if line.event == "draft" then
-    self.drafts[line.index] = line.text
+  local i = line.index
+  if line.event == "answer" then
+    self.answers[i] = self.answers[i] or {}
+    self.answers[i][line.session], self.specs[i] = line.text, line.spec or self.specs[i]
   elseif line.event == "end" then
-    self.ended[line.index], self.drafts[line.index] = line, nil
+    local spec = line.spec or self.specs[i] or {}
+    self.ended[i] = { accepted = line.accepted, stage = line.stage, task_id = line.task_id, family = spec.family,
+      difficulty = spec.difficulty }
+    self.answers[i], self.specs[i] = nil, nil
   end
   if line.spent then self.spent = line.spent end
-  if line.index then self.next = math.max(self.next, line.index + 1) end
+  if i then self.next = math.max(self.next, i + 1) end
 end
+
+--- Calls fn with every whole line of a journal, in order; a file that is not there has none.
+---@async
+---@param path string
+---@param fn fun(line: table)
+---@return true?
+---@return agentbox.Err?
+function M.each(path, fn)
+  local file, problem = regular(path)
+  if not file then
+    if problem.code == "notfound" then return true end
+    return nil, problem
+  end
+  local _ <close> = file
+  for text in file:lines "L" do
+    local covered, ok = frame.read(text)
+    local line = covered and ok and json.decode(covered)
+    if line then fn(line) end
+  end
+  return true
+end
+
+--- Where an output directory's journal is.
+---@param out string
+---@return string
+function M.path(out) return out .. ".state/journal.jsonl" end
 
 --- Reads a journal; none is an empty one.
 ---@async
@@ -38,16 +70,9 @@ end
 ---@return agentbox.Journal?
 ---@return agentbox.Err?
 function M.read(out)
-  local self = setmetatable({ dir = out .. ".state", drafts = {}, ended = {}, next = 1, spent = {} }, Journal)
-  local path = self.dir .. "/journal.jsonl"
-  if not fs.exists(path) then return self end
-  local bytes, problem = fs.read(path, MAX_JOURNAL)
-  if not bytes then return nil, problem end
-  for text in bytes:gmatch "[^\n]+\n" do
-    local covered, ok = frame.read(text)
-    local line = covered and ok and json.decode(covered)
-    if line then take(self, line) end
-  end
+  local self = setmetatable({ dir = out .. ".state", answers = {}, specs = {}, ended = {}, next = 1, spent = {} }, Journal)
+  local ok, problem = M.each(M.path(out), function(line) take(self, line) end)
+  if not ok then return nil, problem end
   return self
 end
 
@@ -71,7 +96,7 @@ function M.open(out)
     return nil, problem
   end
   self._lock = lock
-  self._log, problem = log.open { path = function() return dir .. "/journal.jsonl" end }
+  self._log, problem = log.open { path = function() return M.path(out) end }
   if self._log then return self end
   lock:close()
   return nil, problem
@@ -96,25 +121,26 @@ function Journal:close()
   self._log, self._lock = nil, nil
 end
 
---- The accepted tasks in an output directory; a folder that does not load as a task is named and does not count.
+--- Calls fn with each accepted task of an output directory; a folder that does not load as a task is named and does not count.
 ---@async
 ---@param out string
----@return agentbox.Task[]? tasks
----@return agentbox.Err|string[]|nil err_or_bad
-function M.accepted(out)
+---@param fn fun(task: agentbox.Task, name: string)    # name: of its folder
+---@return string[]? bad
+---@return agentbox.Err? err
+function M.accepted(out, fn)
   local entries, problem = fs.list(out)
   if not entries then
-    if problem.code == "notfound" then return {}, {} end
+    if problem.code == "notfound" then return {} end
     return nil, problem
   end
-  local tasks, bad = {}, {}
+  local bad = {}
   for _, entry in ipairs(entries) do
     if entry.type == "dir" and entry.name:sub(1, 1) ~= "." then
       local task, why = task_.load(out .. "/" .. entry.name)
-      if task then tasks[#tasks + 1] = task else bad[#bad + 1] = why.msg end
+      if task then fn(task, entry.name) else bad[#bad + 1] = why.msg end
     end
   end
-  return tasks, bad
+  return bad
 end
 
 return M

@@ -30,6 +30,8 @@ local M = {}
 ---@field run fun(box: agentbox.Sandbox, task: agentbox.Task, opts: agentbox.TestRun): agentbox.TestReport?, agentbox.Err?
 ---@field mutants fun(files: table<string, string>, opts: { seed: integer, max: integer, workshop: agentbox.Workshop }): table[]?, agentbox.Err?
 ---@field cheat fun(path: string): string                # what a trivial cheat puts into a source file
+---@field blunt fun(path: string, text: string): string  # and into a test
+---@field plants table<string, { bytes: string, mode: integer }>   # files that a cheat adds beside them
 
 ---@class agentbox.TestRun
 ---@field workspace string
@@ -50,7 +52,7 @@ local FIELDS = {
   comment = { "string" }, stub = { "string|function", required = true }, verifier = { "map" }, support = { "map" },
   protect = { "list", of = { "string" } }, programs = { "list", of = { "string" } }, dynamic = { "boolean", default = true },
   teach = { "string", required = true }, example = { "map" }, run = { "function" }, mutants = { "function" },
-  cheat = { "string", required = true }, command = { "string", default = "sh tests/run.sh" },
+  cheat = { "string", required = true }, blunt = { "string|function", default = "" }, plants = { "map" }, command = { "string", default = "sh tests/run.sh" },
 }
 
 local function tail(out)
@@ -118,6 +120,11 @@ function M.define(given)
   self.mutants = self.mutants or regions.mutants
   local cheat = self.cheat
   self.cheat = function() return cheat end
+  if type(self.blunt) == "string" then
+    local blunt = self.blunt
+    self.blunt = function() return blunt end
+  end
+  self.plants = support_of(self.plants)
   return self
 end
 

@@ -9,14 +9,18 @@ local M = {}
 local Stages = {}
 Stages.__index = Stages
 
-local ORDER = { "draft", "parse", "strip", "repair", "static", "sandbox", "judge", "dedup", "accept" }
+-- What costs little comes first.
+local ORDER = { "draft", "parse", "strip", "repair", "static", "contamination", "dedup", "sandbox", "judge", "solve", "accept" }
 
---- The built-in stages, all or those named.
----@param names? string[]
+--- The built-in stages: two stages unless `one` is given, which has `pair` in the place of `strip`.
+---@param one? boolean
 ---@return agentbox.Stages
-function M.new(names)
+function M.new(one)
   local self = setmetatable({}, Stages)
-  for i, name in ipairs(names or ORDER) do self[i] = { name = name, run = require("agentbox.generate.stages." .. name) } end
+  for i, name in ipairs(ORDER) do
+    if one and name == "strip" then name = "pair" end
+    self[i] = { name = name, run = require("agentbox.generate.stages." .. name) }
+  end
   return self
 end
 

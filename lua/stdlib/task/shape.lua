@@ -122,6 +122,23 @@ function M.from_base64(text)
   return table.concat(out)
 end
 
+local LETTERS = {}
+for char, value in pairs(BASE64) do LETTERS[value] = char end
+
+--- The same, the other way.
+---@param bytes string
+---@return string
+function M.to_base64(bytes)
+  local out = {}
+  for at = 1, #bytes, 3 do
+    local a, b, c = bytes:byte(at, at + 2)
+    local word = a << 16 | (b or 0) << 8 | (c or 0)
+    out[#out + 1] = LETTERS[word >> 18] .. LETTERS[word >> 12 & 63] .. (b and LETTERS[word >> 6 & 63] or "=")
+        .. (c and LETTERS[word & 63] or "=")
+  end
+  return table.concat(out)
+end
+
 local function one_file(entry, read_from)
   if type(entry) == "string" then return { bytes = entry, mode = 420 } end
   local sources = (entry.text and 1 or 0) + (entry.base64 and 1 or 0) + (entry.from and 1 or 0)

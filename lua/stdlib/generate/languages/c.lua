@@ -96,6 +96,7 @@ return language.define {
   is_test = function(path) return language.in_tests(path) or path:match "[^/]*$":find "^test_" ~= nil end,
   support = { ["tests/run.sh"] = { RUN }, ["tests/check.h"] = CHECK },
   cheat = "#include <stdlib.h>\n__attribute__((constructor)) static void leave(void) { _Exit(0); }\n",
+  blunt = '#include "check.h"\n\nTEST(nothing)\n{\n}\n', plants = { ["tests/run.sh"] = "echo '# pass 9 fail 0'\n" },
   teach = [[
 Language: C11 for gcc, libc only, no main() in the sources. Tests are in tests/test_NAME.c, begin with `#include "check.h"` and
 declare `TEST(name) { CHECK(expression); }`; tests/check.h and tests/run.sh are there already, which build every *.c with each

@@ -62,6 +62,8 @@ return language.define {
   stub = 'throw new Error("not implemented");',
   support = { ["tests/run.sh"] = { RUN }, ["tests/check.js"] = CHECK },
   cheat = "process.exit(0);\n",
+  blunt = 'const { test } = require("./check");\ntest("nothing", () => {});\n',
+  plants = { ["tests/run.sh"] = "echo '# pass 9 fail 0'\n" },
   teach = [[
 Language: JavaScript for node 18 or newer, CommonJS, no packages. Tests are in tests/NAME.test.js and begin with
 `const { test, assert } = require("./check");` (assert is node's strict assert); test(name, fn) declares one. tests/check.js and

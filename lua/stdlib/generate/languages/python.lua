@@ -73,6 +73,12 @@ return language.define {
     return answer and answer.mutants, problem
   end,
   cheat = "import os, sys\nsys.modules.setdefault('pytest', sys)\nos._exit(0)\n",
+  blunt = "def test_it():\n    pass\n",
+  plants = {
+    ["conftest.py"] = "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
+        .. "    report = (yield).get_result()\n    report.outcome = 'passed'\n",
+    ["sitecustomize.py"] = "import os\n\nos._exit = lambda code: None\n", ["pytest.py"] = "raise SystemExit(0)\n",
+  },
   teach = [[
 Language: Python 3, standard library only; tests with pytest in tests/test_*.py, plain asserts and pytest.raises.
 Tests import the sources by module name from the workspace's root. Every public function and class has a docstring that says

@@ -37,7 +37,7 @@ return language.define {
   api = 1, name = "shell", extensions = { "sh" }, comment = "#", programs = { "sh" }, stub = 'echo "not implemented" >&2; exit 1',
   is_test = function(path) return language.in_tests(path) or path:match "[^/]*$":find "^test_" ~= nil end,
   support = { ["tests/run.sh"] = { RUN }, ["tests/check.sh"] = CHECK },
-  cheat = "exit 0\n",
+  cheat = "exit 0\n", blunt = "test_it() { :; }\n", plants = { ["tests/run.sh"] = "echo '# pass 9 fail 0'\n" },
   teach = [[
 Language: POSIX shell with awk, sed, grep, sort and the other standard programs. Tests are in tests/test_NAME.sh, as functions
 `test_something() { check "what" "expected" "$(sh script.sh arguments)"; }` run from the workspace's root; tests/check.sh and

@@ -4,7 +4,7 @@ local shape = require "agentbox.task.shape"
 
 local MAX_FILES, MAX_BYTES = 40, 256 << 10
 
--- Copies a map of files with clean names, or tells what is wrong with one.
+-- Copies a map of files with clean names, or tells what is wrong with one. A name that an earlier map has is left to that.
 local function add(into, files, taken)
   for path, text in pairs(files or {}) do
     if type(path) ~= "string" or type(text) ~= "string" then return "a file is not a text" end
@@ -20,6 +20,23 @@ local function add(into, files, taken)
   if (taken.bytes or 0) > MAX_BYTES then return ("more than %d bytes of files"):format(MAX_BYTES) end
 end
 
+-- Two stages: all that is no test is the solution, from which the starter is made. One stage: both are given. Tests are tests
+-- wherever they stand.
+local function files_of(cand, ctx, fields)
+  local tests, solution, starter, taken = {}, {}, {}, {}
+  local wrong = add(tests, fields.test_files, taken) or add(solution, fields.solution_files, taken)
+  local own = ctx.two_stage and taken or { count = taken.count, bytes = taken.bytes }
+  wrong = wrong or add(ctx.two_stage and solution or starter, fields.starter_files, own)
+  if wrong then return wrong end
+  cand.sources, cand.given, cand.tests = {}, {}, {}
+  for i, files in ipairs { tests, solution, starter } do
+    for path, text in pairs(files) do
+      local into = ctx.language.is_test(path) and cand.tests or i == 3 and cand.given or cand.sources
+      if into[path] == nil then into[path] = text end
+    end
+  end
+end
+
 return function(cand, ctx)
   local fields, problem = cand.signature:read(cand.draft)
   if not fields then return false, problem.msg end
@@ -28,16 +45,9 @@ return function(cand, ctx)
   if wrong then return false, "task_id " .. wrong end
   if not fields.description:find "%S" then return false, "the description is empty" end
   cand.id, cand.description, cand.metadata = id, fields.description:match "^%s*(.-)%s*$", fields.metadata or {}
-  cand.verifier = fields.verifier
-  cand.sources, cand.tests, cand.others = {}, {}, {}
-  local taken, all = {}, {}
-  wrong = add(all, fields.test_files, taken) or add(all, fields.solution_files, taken) or add(all, fields.starter_files, taken)
+  wrong = files_of(cand, ctx, fields)
   if wrong then return false, wrong end
-  for path, text in pairs(all) do
-    local kind = ctx.language.is_test(path) and cand.tests or cand.sources
-    kind[path] = text
-  end
-  if not next(cand.sources) then return false, "there are no source files" end
+  if not next(ctx.two_stage and cand.sources or cand.given) then return false, "there are no source files" end
   if not next(cand.tests) then return false, "there are no tests" end
   return true
 end

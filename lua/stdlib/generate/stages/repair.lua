@@ -23,7 +23,9 @@ local function metadata_of(cand, ctx)
   end
   out.difficulty = out.difficulty or cand.spec.difficulty
   out.language, out.source, out.generator_model = ctx.language.name, "generate", ctx.model.name
-  out.generation = json.object { index = cand.index, family = cand.spec.family }
+  out.generation = json.object { index = cand.index, family = cand.spec.family, idea = cand.spec.idea, seed = cand.spec.salt }
+  local parent = cand.spec.parent and ctx.opts.parents and ctx.opts.parents[cand.spec.parent]
+  if parent then out.generation.parent = json.object { task_id = parent.task_id, hash = parent.hash, how = ctx.opts.how } end
   return out
 end
 

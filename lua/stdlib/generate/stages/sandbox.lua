@@ -41,6 +41,13 @@ local function check_pass(report, how)
   if report.kind ~= "passed" then reject(("the solution does not pass%s: %s"):format(how, report.why)) end
 end
 
+-- The tests are the starter's: a solution brings none, and none is changed by running.
+local function brings_no_tests(ctx, task)
+  for _, path in ipairs(schema.names(task.solution)) do
+    if ctx.language.is_test(path) then reject("the solution brings a test of its own: " .. path) end
+  end
+end
+
 local function tests_untouched(ctx, tried, box)
   for _, path in ipairs(schema.names(tried.task.files)) do
     if ctx.language.is_test(path) then
@@ -52,12 +59,15 @@ end
 
 local function solution_passes(ctx, tried, facts)
   local box <close> = must(tried:box(tried.task.solution))
-  check_pass(run(ctx, tried, box), "")
+  local first = run(ctx, tried, box)
+  check_pass(first, "")
+  facts.solution = ("%s, %d times of %d"):format(first.why, ctx.opts.repeats, ctx.opts.repeats)
   for n = 2, ctx.opts.repeats do check_pass(run(ctx, tried, box, { seed = n }), " in random order") end
   local env = moved_clock(ctx, box)
   facts.clock = env and "moved by " .. MOVED or "not moved"
   if env then check_pass(run(ctx, tried, box, { env = env }), " on another day") end
   tests_untouched(ctx, tried, box)
+  return first.duration_s
 end
 
 local function reward_of(tried, files)
@@ -67,45 +77,56 @@ local function reward_of(tried, files)
   reject("the verifier cannot judge it: " .. tostring(problem.msg))
 end
 
+-- What two plain cheats leave: code that ends the program well, and tests that ask for nothing.
 local function cheats(ctx, task)
-  local out = {}
-  for path in pairs(task.solution) do out[path] = { bytes = ctx.language.cheat(path), mode = task.solution[path].mode } end
-  return out
+  local leaves, blunts = {}, {}
+  for path, file in pairs(task.solution) do leaves[path] = { bytes = ctx.language.cheat(path), mode = file.mode } end
+  for path, file in pairs(task.files) do
+    if ctx.language.is_test(path) then blunts[path] = { bytes = ctx.language.blunt(path, file.bytes), mode = file.mode } end
+  end
+  for path, file in pairs(ctx.language.plants) do blunts[path] = file end
+  return leaves, blunts
 end
 
 local function verdicts(ctx, tried)
   local good, why = reward_of(tried, tried.task.solution)
   if good ~= 1 then reject("the verifier does not accept the solution: " .. tostring(why)) end
   if reward_of(tried, {}) ~= 0 then reject "an agent that does nothing is rewarded" end
-  if reward_of(tried, cheats(ctx, tried.task)) ~= 0 then reject "an agent that only ends the program is rewarded" end
+  local leaves, blunts = cheats(ctx, tried.task)
+  if reward_of(tried, leaves) ~= 0 then reject "an agent that only ends the program is rewarded" end
+  if reward_of(tried, blunts) ~= 0 then reject "an agent that only takes the tests' teeth out is rewarded" end
 end
 
-local function mutation(ctx, tried, facts)
+-- A mutant may run forever: the time of the whole tests, with room, is enough for one that does not.
+local MUTANT_TIMES, MUTANT_LEAST_S = 10, 5
+
+local function mutation(ctx, tried, facts, took_s)
   if ctx.opts.mutants == 0 then return end
   local texts = {}
   for path, file in pairs(tried.task.solution) do texts[path] = file.bytes end
   local mutants = must(ctx.language.mutants(texts, { seed = 1, max = ctx.opts.mutants, workshop = ctx.workshop }))
   if #mutants == 0 then return end
   local box <close> = must(tried:box(tried.task.solution))
-  local survived = json.array {}
+  local survived, timeout_s = json.array {}, math.min(tried.task.verifier.timeout_s, math.max(MUTANT_LEAST_S, took_s * MUTANT_TIMES))
   for _, one in ipairs(mutants) do
     local path = tried.workspace .. "/" .. one.path
     must(box:write(path, one.text))
-    if run(ctx, tried, box).kind == "passed" then survived[#survived + 1] = one.what end
+    if run(ctx, tried, box, { timeout_s = timeout_s }).kind == "passed" then survived[#survived + 1] = one.what end
     must(box:write(path, texts[one.path]))
   end
-  facts.mutation = { score = 1 - #survived / #mutants, of = #mutants, survived = survived }
+  facts.mutation = { score = 1 - #survived / #mutants, of = #mutants, noticed = #mutants - #survived, survived = survived }
   if facts.mutation.score < ctx.opts.min_mutation then
     reject(("the tests notice %d of %d faults put into the solution"):format(#mutants - #survived, #mutants))
   end
 end
 
 local function checks(cand, ctx, facts)
+  brings_no_tests(ctx, cand.task)
   local tried <close> = must(trial.open(cand.task, ctx.opts.sandbox))
   starter_fails(ctx, tried, facts)
-  solution_passes(ctx, tried, facts)
+  local took_s = solution_passes(ctx, tried, facts)
   verdicts(ctx, tried)
-  mutation(ctx, tried, facts)
+  mutation(ctx, tried, facts, took_s)
 end
 
 return function(cand, ctx)
