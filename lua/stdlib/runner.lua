@@ -63,6 +63,7 @@ local M = { folder = source.folder }
 ---@field inflight? "finish"|"restart"   # what becomes of calls in flight when the weights change
 ---@field total? integer            # rollouts that there will be, if that is known: for those who watch
 ---@field retry_errors? boolean     # of a resumed run: also what failed in all its attempts is made again
+---@field metrics? string|integer|table   # where Prometheus finds its numbers: an address, or { listen =, token = }
 ---@field on_event? fun(kind: string, fields: table)
 
 ---@class agentbox.Run
@@ -245,6 +246,7 @@ end
 
 function Run:_over()
   if self.feeder then self.feeder:cancel() end
+  if self.metrics_server then self.metrics_server:close() end
   self:_event("end", { why = self.why, summary = self:summary() })
   if self.run_dir then
     self.ended = true
@@ -422,6 +424,13 @@ function M.start(given)
   }, Run)
   self.models = wrap_models(self)
   self:_recall()
+  if opts.metrics then
+    self.metrics_server, problem = require "agentbox.runner.metrics".serve(self, opts.metrics)
+    if not self.metrics_server then
+      kept:close()
+      return nil, problem
+    end
+  end
   if self.run_dir then registry.add(self) end
   self:_event("start", { pid = require "agentbox.sys.os".pid(), resumed = opts.resume == true })
   self.pump = fiber.spawn(flow.run, self)

@@ -29,6 +29,7 @@ local own = {
   { "--max-creating", "N", "sandboxes being created at once", integer = true },
   { "--max-commands", "N", "turns of tool calls at once", integer = true },
   { "--max-judges", "N", "verifications at once", integer = true },
+  { "--metrics", "ADDRESS", "serve numbers for Prometheus at http://ADDRESS/metrics (beyond the loopback: AGENTBOX_TOKEN)" },
 }
 
 -- run's options, which mean the same here.
@@ -82,7 +83,7 @@ local function remembered(args)
     local name = require "agentbox.cli._parse".target(option)
     local value = args[name]
     if name ~= "api_key" and name ~= "resume" and name ~= "json" and name ~= "retry_errors" and name ~= "allow_changes"
-        and name ~= "out" and name ~= "run_id" and not (type(value) == "table" and #value == 0) then
+        and name ~= "metrics" and name ~= "out" and name ~= "run_id" and not (type(value) == "table" and #value == 0) then
       out[name] = value
     end
   end
@@ -151,6 +152,7 @@ local function runner_options(args, config, model, place)
     oversample = args.oversample, min_group = args.min_group, straggler = straggler, group_timeout_s = args.group_timeout_s,
     run_timeout_s = args.run_timeout_s, seed = config:value "run.seed", prepare = preparer(config, args),
     limits = { creating = args.max_creating, commands = args.max_commands, judges = args.max_judges },
+    metrics = args.metrics and { listen = args.metrics, token = require "agentbox.sys.os".env "AGENTBOX_TOKEN" } or nil,
     meta = { tasks = tasks, model = model.name, identity = identity_of(config), args = remembered(args) },
   }
 end

@@ -35,7 +35,7 @@ local OPTIONS = {
   group_timeout_s = { "number", min = 0.001 }, run_timeout_s = { "number", min = 0.001 },
   max_lead = { "integer", min = 1 }, max_staleness = { "integer", min = 0 },
   policy = { "record", fields = POLICY }, inflight = { "string", enum = { "finish", "restart" }, default = "finish" },
-  total = { "integer", min = 0 }, retry_errors = { "boolean" }, on_event = { "function" },
+  metrics = { "string|integer|map" }, total = { "integer", min = 0 }, retry_errors = { "boolean" }, on_event = { "function" },
 }
 for name, field in pairs(M.ROLLOUT) do OPTIONS[name] = field end
 

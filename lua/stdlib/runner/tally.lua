@@ -24,7 +24,7 @@ function M.new()
       closed = 0, whole = 0, partial = 0, dropped = 0, zero_signal = 0,
     },
     waste = { rollouts = 0, steps = 0, tokens = 0, seconds = 0 }, quarantined = {}, bad_tasks = 0,
-    _buckets = {}, _timed = 0, _seconds = {}, _streak = 0,
+    duration_s = 0.0, _buckets = {}, _timed = 0, _seconds = {}, _streak = 0,
   }, Tally)
 end
 
@@ -65,7 +65,7 @@ function Tally:ended(result, kept)
   if kept then return end
   if result.duration_s then
     count(self._buckets, bucket_of(result.duration_s))
-    self._timed = self._timed + 1
+    self._timed, self.duration_s = self._timed + 1, self.duration_s + result.duration_s
   end
   local second = time.monotonic() // 1
   if not self._seconds[second] then -- the last minute is all that is asked for
