@@ -20,6 +20,7 @@ local requests = require "agentbox.record.request"
 local secret = require "agentbox.secret"
 local sys = require "agentbox.sys.json"
 local text = require "agentbox.text"
+local texts = require "agentbox.record.texts"
 local time = require "agentbox.sys.time"
 local traj = require "agentbox.traj"
 
@@ -27,18 +28,18 @@ local M = { SCHEMA = line_of.SCHEMA }
 
 --- Nodes, calls and runs are JSON texts as soon as nothing of them changes any more: a rollout that waits holds no
 --- tables of what it did, and the line at its end is put together, not encoded. Numbers of nodes and calls count from
---- 0; the lists below are by number + 1.
+--- 0; the lists below are by number + 1. With a scratch file the texts are on the disk until the end.
 ---@class agentbox.Recorder
 ---@field private _n integer            # nodes so far
----@field private _m string[]           # their messages
+---@field private _m agentbox.Texts     # their messages
 ---@field private _p (integer|false)[]  # their parents
 ---@field private _o string[]           # their origins
 ---@field private _c table<integer, integer>   # their calls
 ---@field private _r table<integer, integer>   # their tool runs
 ---@field private _said agentbox.Message[]     # the messages themselves, as they were handed over
----@field private _calls string[]
+---@field private _calls agentbox.Texts
 ---@field private _out boolean[]        # calls of which a message came
----@field private _runs string[]
+---@field private _runs agentbox.Texts
 ---@field private _altered? boolean     # the record says something in other bytes than those that were sent
 ---@field private _checker agentbox.RecordChecker
 local Recorder = {}
@@ -66,14 +67,17 @@ local put_run = sys.row({
 ---@field tool_mode? string
 ---@field seed? integer
 ---@field started? number           # unix seconds
+---@field scratch? agentbox.Scratch # where texts wait for the end
 
 --- Starts a record.
 ---@param opts agentbox.RecorderOpts
 ---@return agentbox.Recorder
 function M.new(opts)
+  local scratch = opts.scratch
   local self = setmetatable({
-    _opts = opts, _notes = {}, _n = 0, _m = {}, _p = {}, _o = {}, _c = {}, _r = {}, _said = {}, _calls = {}, _out = {},
-    _runs = {}, _sums = calls.sums(), _checker = check.new(), _blobs = {}, _agents = {}, _leaf = {}, _dropped = 0,
+    _opts = opts, _notes = {}, _n = 0, _m = texts.new(scratch, ","), _p = {}, _o = {}, _c = {}, _r = {}, _said = {},
+    _calls = texts.new(scratch), _out = {}, _runs = texts.new(scratch), _sums = calls.sums(), _checker = check.new(),
+    _blobs = texts.map(scratch), _agents = {}, _leaf = {}, _dropped = 0,
     _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
   }, Recorder)
   self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
@@ -152,14 +156,15 @@ function Recorder:add(msg, origin, call, thread, parent)
   local index, before = self._n, #self._notes
   local n = index + 1
   if call then
-    if not self._calls[call + 1] then error("no call " .. call, 2) end
+    if call >= self._calls.n then error("no call " .. call, 2) end
     calls.came_of(self, call, index)
   end
   parent = parent or self._leaf[thread]
   self._n, self._leaf[thread] = n, index
   local encoded = self:_text(msg, "nodes", index)
-  if origin == "prompt" then encoded = known_prompt(encoded) end
-  self._m[n], self._said[n], self._o[n], self._c[n] = encoded, msg, origin, call
+  if origin == "prompt" and not self._opts.scratch then encoded = known_prompt(encoded) end
+  self._m:add(encoded)
+  self._said[n], self._o[n], self._c[n] = msg, origin, call
   self._p[n] = parent or false
   if #self._notes > before then
     self._scrubbed = self._scrubbed or {}
@@ -188,8 +193,8 @@ function Recorder:call(opts)
   if not PURPOSES[purpose] then error("unknown purpose " .. tostring(purpose), 2) end
   local name = opts.agent or self._agent
   if not self._agents[name] then self:agent(name) end
-  local index = #self._calls
-  self._calls[index + 1] = calls.text(self, opts, index, name, purpose)
+  local index = self._calls.n
+  self._calls:add(calls.text(self, opts, index, name, purpose))
   return index
 end
 
@@ -232,11 +237,11 @@ end
 ---@return integer index   # 0-based
 function Recorder:tool_run(run)
   if run.node then return self:ran(run.node, run.slot, run.call_id, run.name, run) end
-  local index, t = #self._runs, run.t
+  local index, t = self._runs.n, run.t
   if t then self._checker:times("tool_runs", index, t[1], t[2]) end
-  self._runs[index + 1] = put_run(run.args ~= nil and self:_text(run.args, "args") or nil, run.call_id, run.cut,
+  self._runs:add(put_run(run.args ~= nil and self:_text(run.args, "args") or nil, run.call_id, run.cut,
     error_text(run.error), run.exit, run.is_error == true, run.name, json.null, plain.text(run.result), run.slot,
-    self:_step(self._leaf[run.thread or "main"] or false), t and sys.tuple(t[1], t[2]), plain.reason(run.traceback))
+    self:_step(self._leaf[run.thread or "main"] or false), t and sys.tuple(t[1], t[2]), plain.reason(run.traceback)))
   return index
 end
 
@@ -250,13 +255,13 @@ local NOTHING = {}
 ---@param result { is_error?: boolean, t?: number[], error?: any, traceback?: string, exit?: integer, cut?: integer, facts?: table }
 ---@return integer index   # 0-based
 function Recorder:ran(node, slot, call_id, name, result)
-  local index, t, facts, traceback = #self._runs, result.t, result.facts or result, result.traceback
+  local index, t, facts, traceback = self._runs.n, result.t, result.facts or result, result.traceback
   self._r[node + 1] = index
   local from, to = (t or NOTHING)[1], (t or NOTHING)[2]
   if from then self._checker:times("tool_runs", index, from, to) end
-  self._runs[index + 1] = put_run(nil, call_id, facts.cut, error_text(result.error), facts.exit,
+  self._runs:add(put_run(nil, call_id, facts.cut, error_text(result.error), facts.exit,
     result.is_error == true, name, node, nil, slot, self:_step(node), from and sys.tuple(from, to),
-    traceback and plain.reason(traceback))
+    traceback and plain.reason(traceback)))
   return index
 end
 
@@ -303,6 +308,7 @@ end
 ---@return agentbox.Traj
 function Recorder:finish(result)
   local line = line_of.build(self, result)
+  for _, list in ipairs { self._m, self._calls, self._runs } do list:close() end
   for _, violation in ipairs(self._checker:finish(line)) do line_of.add_violation(line, violation) end
   return traj.new(line, { blobs = self._blobs, task_id = self._opts.task.task_id })
 end

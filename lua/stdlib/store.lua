@@ -31,6 +31,7 @@ local read = require "agentbox.store.read"
 local recover = require "agentbox.store.recover"
 local rows = require "agentbox.store.rows"
 local schema = require "agentbox.schema"
+local scratch = require "agentbox.sys.scratch"
 local secret = require "agentbox.secret"
 local summary = require "agentbox.store.summary"
 local time = require "agentbox.sys.time"
@@ -51,6 +52,7 @@ local OPTIONS = {
 ---@field dir string         # the output folder
 ---@field run_dir string     # DIR/<run>
 ---@field run table          # run.json as it was written when the run began
+---@field scratch agentbox.Scratch?   # where what is in flight waits for its line; nil: in memory
 ---@field full_since number? # unix seconds: appends are waiting for room on the disk
 local Store = {}
 Store.__index = Store
@@ -144,6 +146,7 @@ local function open_parts(self, opts)
   if self._groups then self._events, problem = events.open(self.run_dir) end
   if not self._events then return nil, problem end
   self._rows = rows.open(self.run_dir, true)
+  self.scratch = scratch.open(self.run_dir)
   if self._json and going_on then
     documents.sweep(self.dir, self.run_id, self._rows:each(), function(row)
       return read.at(self.run_dir, row.segment, row.offset)
@@ -315,21 +318,26 @@ function Store:groups(after_seq)
   return self._groups:each(after_seq)
 end
 
---- Acknowledges the groups up to number `seq`: no later process gets them from `groups()`.
+--- Acknowledges the groups up to number `seq`: no later process gets them from `groups()`. `ahead` are groups beyond it
+--- that were acknowledged too: `cursor()` tells a later process.
 ---@async
 ---@nodiscard
 ---@param seq integer
+---@param ahead? integer[]
 ---@return boolean? ok
 ---@return agentbox.Err? err
-function Store:ack(seq)
-  return with_room(self, function() return self._groups:ack(seq) end)
+function Store:ack(seq, ahead)
+  return with_room(self, function() return self._groups:ack(seq, ahead) end)
 end
 
---- The number of the last acknowledged group, 0 before the first; and how many are closed.
+--- The number up to which all groups are acknowledged, 0 before the first; how many are closed; and which beyond the first
+--- number were acknowledged by an earlier process.
 ---@return integer cursor
 ---@return integer closed
+---@return integer[] ahead
 function Store:cursor()
-  return self._groups:cursor(), self._groups:count()
+  local cursor, ahead = self._groups:cursor()
+  return cursor, self._groups:count(), ahead
 end
 
 --- Adds a line to events.jsonl: it survives the engine at once, and the machine about a second later.
@@ -347,7 +355,8 @@ function Store:close()
   for _, part in ipairs { "_segments", "_planes", "_groups", "_events", "_rows", "_lock" } do
     if self[part] then self[part]:close() end
   end
-  self._lock = nil
+  if self.scratch then self.scratch:close() end
+  self._lock, self.scratch = nil, nil
 end
 
 Store.__close = Store.close

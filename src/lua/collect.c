@@ -28,6 +28,23 @@ static int collect(struct ab_sched *s, int what, int kb)
     return result;
 }
 
+/* A heap of thousands of rollouts that wait may not double before it is looked at again,
+ * as Lua would have it; a small one may. */
+static void set_pause(struct ab_sched *s)
+{
+    enum { SLACK_MB = 8, LEAST_PERCENT = 12, STEP = 4 };
+    size_t percent = 100, mb = s->heap ? s->heap->bytes >> 20 : 0;
+    if (mb > SLACK_MB)
+        percent = 100 * SLACK_MB / mb;
+    if (percent < LEAST_PERCENT)
+        percent = LEAST_PERCENT;
+    percent -= percent % STEP; /* as Lua keeps it */
+    if (s->slack_percent == (int)percent)
+        return;
+    s->slack_percent = (int)percent;
+    lua_gc(s->main, LUA_GCINC, 100 + (int)percent, 0, 0);
+}
+
 /* Gives the debt back; if it is one by now, it is paid. While a script has stopped the
  * collector it stays deferred. */
 void ab_collect_due(struct ab_sched *s)
@@ -38,6 +55,7 @@ void ab_collect_due(struct ab_sched *s)
     bool collected = s->heap && s->heap->refused; /* which has forgotten every debt */
     if (collected)
         s->heap->refused = false;
+    set_pause(s);
     collect(s, LUA_GCSTEP, collected ? 0 : AB_COLLECT_DEFER_KB);
 }
 

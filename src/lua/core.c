@@ -20,6 +20,7 @@
     X(os)                \
     X(plane)             \
     X(rand)              \
+    X(scratch)           \
     X(time)              \
     X(json)              \
     X(re)                \

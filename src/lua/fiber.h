@@ -77,11 +77,12 @@ struct ab_sched {
     struct ab_list alive;
     int live;
     int failed;
-    int pooled;     /* coroutines kept for the next fibers */
-    int inner;      /* turns that began inside of the running one */
-    int blocked;    /* nested coroutines that a slice cannot leave */
-    bool slicing;   /* a slice is on its way out to the scheduler */
-    bool deferring; /* the collector waits for the end of the turn */
+    int pooled;        /* coroutines kept for the next fibers */
+    int inner;         /* turns that began inside of the running one */
+    int blocked;       /* nested coroutines that a slice cannot leave */
+    bool slicing;      /* a slice is on its way out to the scheduler */
+    bool deferring;    /* the collector waits for the end of the turn */
+    int slack_percent; /* how far the heap may grow before the next collection */
     uint64_t resumed_ns, resumed_cpu_ns;
     uint64_t blocked_cpu_ns;  /* when this turn was first seen unable to yield, or 0 */
     uint64_t next_arm_cpu_ns; /* read and written in the signal handler alone */

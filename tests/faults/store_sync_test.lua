@@ -138,4 +138,27 @@ function M.test_blobs()
   end
 end
 
+-- What is in flight waits in a file without a name; where that has no room it waits in memory.
+function M.test_texts_in_flight_when_their_file_is_full()
+  for _, point in ipairs { "scratch.write:0:28", "scratch.write:1:28", "scratch.write:4:28", "scratch.write:6:28" } do
+    run(point, [[
+      local ro = made.new { id = "a", run_id = "r", scratch = s.scratch }
+      for i = 1, 5 do
+        ro:reply(made.object("role", "assistant", "content", "turn " .. i), { raw_response = ("a body that is\nno line of JSON %d"):format(i) })
+      end
+      assert(s:append(ro:finish()))]])
+    check_stored "a"
+    for t in traj.each(dir .. "/r") do
+      local n = 0
+      for call in t:calls() do
+        n = n + 1
+        lu.assertEquals(assert(t:body(call, "response")), ("a body that is\nno line of JSON %d"):format(n))
+        assert(t:body(call, "request"))
+      end
+      lu.assertEquals(n, 5)
+    end
+    assert(fs.remove(dir .. "/r", true))
+  end
+end
+
 return M

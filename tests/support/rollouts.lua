@@ -66,7 +66,8 @@ function M.new(opts)
     run_id = opts.run_id or "5f0c1a2b3c4d", id = self.id, attempt = opts.attempt, group = opts.group,
     task = { task_id = opts.task_id or "t-17", description = "Make run.sh exit 0.", hash = "sha256:" .. ("5f"):rep(32),
              metadata = { difficulty = "easy", tags = { "a", "b" } } },
-    agent = { name = "tool_loop" }, model = { name = self.model, kind = "openai" }, tools = M.TOOLS, tool_mode = "structured",
+    scratch = opts.scratch, agent = { name = "tool_loop" }, model = { name = self.model, kind = "openai" }, tools = M.TOOLS,
+    tool_mode = "structured",
     seed = 7, started = self.at,
   }
   self:say(object("role", "system", "content", opts.system or "You fix shell scripts."), "prompt")
@@ -124,6 +125,38 @@ function Rollout:finish(result)
   for key, value in pairs(DEFAULTS) do out[key] = value end
   for key, value in pairs(result or {}) do out[key] = value end
   return self.rec:finish(out)
+end
+
+--- A rollout of calls with the given planes, each answered by a tool but the last.
+function M.of_calls(calls, opts, result)
+  local ro = M.new(opts)
+  for i, tokens in ipairs(calls) do
+    local call = M.tool_call("c" .. i, "true")
+    local last = i == #calls
+    local message = object("role", "assistant", "content", last and "done" or json.null,
+      "tool_calls", not last and json.array { call } or nil)
+    ro:reply(message, { tokens = tokens, finish = last and "stop" or "tool_calls", norm = last and "stop" or "tool_calls" })
+    if not last then ro:tools({ call }, { { text = "ok" } }) end
+  end
+  return ro:finish(result)
+end
+
+--- Planes of calls as servers give them: most prompts go on from the call before, some drift inside its output, some
+--- begin anew. Sampled ids tell their call and their place (1000 * call + place), log-probs too (-(call + place / 10)).
+function M.random_calls(random)
+  local calls, held = {}, {}
+  for i = 1, random:int(1, 6) do
+    local prompt = table.move(held, 1, #held, 1, {})
+    local kind = random:int(1, 3)
+    if kind == 1 and #prompt > 1 then prompt[random:int(1, #prompt)] = 500 + i end
+    if kind == 2 and #prompt > 2 then prompt = table.move(prompt, 1, random:int(1, #prompt - 1), 1, {}) end
+    for _ = 1, random:int(1, 3) do prompt[#prompt + 1] = random:int(1, 99) end
+    local out, lp = {}, {}
+    for j = 1, random:int(1, 4) do out[j], lp[j] = 1000 * i + j, -(i + j / 10) end
+    calls[i] = { prompt = prompt, out = out, lp = lp }
+    held = table.move(out, 1, #out, #prompt + 1, table.move(prompt, 1, #prompt, 1, {}))
+  end
+  return calls
 end
 
 --- A whole rollout of two turns: look, then answer. `with.tokens` adds engine tokens to both calls.

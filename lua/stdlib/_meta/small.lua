@@ -43,6 +43,25 @@ function list.same(a, b, from, to) end
 ---@return boolean   # whether the member `name` of these tables is the value at the same place, false for none
 function list.have(tables, name, values, from, to) end
 
+---@class agentbox.sys.scratch
+local scratch = {}
+
+---@param dir string
+---@return agentbox.Scratch?   # a file without a name
+---@return agentbox.Err?
+function scratch.open(dir) end
+
+---@class agentbox.Scratch
+---@field log fun(self: agentbox.Scratch): agentbox.ScratchLog
+---@field size fun(self: agentbox.Scratch): integer   # bytes of the file
+---@field close fun(self: agentbox.Scratch)           # its logs stay until they are closed, too
+
+---@class agentbox.ScratchLog
+---@field add fun(self: agentbox.ScratchLog, text: string, between?: string): integer?, agentbox.Err?   # its place
+---@field get fun(self: agentbox.ScratchLog, place: integer): string?, agentbox.Err?
+---@field span fun(self: agentbox.ScratchLog, first: integer, last: integer, before: string, behind: string): string?, agentbox.Err?
+---@field close fun(self: agentbox.ScratchLog)
+
 ---@class agentbox.sys.rand
 local rand = {}
 

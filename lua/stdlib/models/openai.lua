@@ -211,26 +211,17 @@ local function retry_opts(self, request)
   return opts
 end
 
--- Thousands of rollouts that wait hold little each, but the garbage of their beginnings could be as much again. Before a
--- wait is the time to collect it; up to HEAP_KB, and less than a sixteenth above what was in use, is left alone.
-local HEAP_KB, STEP_KB = 8 << 10, 1 << 10
-local collect_at_kb = HEAP_KB
-
-local function tidy()
-  local used = collectgarbage "count"
-  if used > collect_at_kb and collectgarbage("step", STEP_KB) then
-    collect_at_kb = math.max(HEAP_KB, collectgarbage "count" * 17 / 16)
-  end
-end
-
 -- The first requests of a group's members are the same bytes, and each is held until it is answered.
 local known_body = recent.new(16, 256 << 10)
 
+-- The body, and where in it the messages are that the record has, too.
 local function body_of(self, request, name)
-  return known_body(wire.body(request, {
+  local history = request.history and request:history()
+  local body, at = wire.body(request, {
     model = name, sampling = self._sampling, extra = self._extra,
     stream = request.stream == nil and self._stream or request.stream,
-  }, request.history and request:history()))
+  }, history)
+  return known_body(body), history and at, history and #history
 end
 
 --- Asks for one reply. Waits, retries what is worth it, and never takes an error's text for an answer.
@@ -244,8 +235,7 @@ end
 ---@return agentbox.Err? err
 function Model:complete(request)
   local name = self.name
-  local body = body_of(self, request, name)
-  tidy()
+  local body, at, bytes = body_of(self, request, name)
   local stats, failed = self._stats, nil
   stats.calls = stats.calls + 1
   local _ <close> = counted(stats, "running")
@@ -255,7 +245,10 @@ function Model:complete(request)
     }
     if not turn then return nil, late, false end
     local served = request.dispatch and request.dispatch() or self.name
-    if served ~= name then name, body = served, body_of(self, request, served) end
+    if served ~= name then
+      name = served
+      body, at, bytes = body_of(self, request, served)
+    end
     stats.tries = stats.tries + 1
     local limit_s = math.max(0.001, math.min(self._timeout_s, left_s))
     local got, bad, again, after = one_try(self, request, body, turn.place, limit_s)
@@ -266,7 +259,7 @@ function Model:complete(request)
     return nil, bad, again, after
   end)
   if response then
-    response.tries = tries
+    response.tries, response.history_at, response.history_bytes = tries, at, bytes
     return response
   end
   stats.failures = stats.failures + 1

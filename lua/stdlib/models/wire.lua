@@ -126,7 +126,7 @@ local function add_members(parts, map, taken)
   table.sort(names)
   for _, name in ipairs(names) do
     taken[name] = true
-    parts[#parts + 1] = ('%s:%s'):format(json.encode(name), json.encode(map[name]))
+    parts[#parts + 1] = (',%s:%s'):format(json.encode(name), json.encode(map[name]))
   end
 end
 
@@ -134,14 +134,16 @@ end
 ---@param request agentbox.Request
 ---@param fixed { model: string, sampling?: table, extra?: table, stream?: boolean }
 ---@param messages? string   # the JSON text of the messages, if the caller has it
----@return string
+---@return string body
+---@return integer at          # where the messages begin in it
 function M.body(request, fixed, messages)
-  messages = messages or M.messages_text(request.messages)
-  local parts = { '"model":' .. json.encode(fixed.model), '"messages":' .. messages }
+  local model = json.encode(fixed.model)
+  local parts = { '{"model":', model, ',"messages":', messages or M.messages_text(request.messages) }
   local taken = { model = true, messages = true, tools = true, tool_choice = true }
   if request.tools and #request.tools > 0 then
-    parts[#parts + 1] = '"tools":' .. M.tools_text(request.tools)
-    parts[#parts + 1] = '"tool_choice":' .. json.encode(request.tool_choice or "auto")
+    parts[#parts + 1] = ',"tools":'
+    parts[#parts + 1] = M.tools_text(request.tools)
+    parts[#parts + 1] = ',"tool_choice":' .. json.encode(request.tool_choice or "auto")
   end
   add_members(parts, fixed.extra, taken)
   local sampling = {}
@@ -152,7 +154,8 @@ function M.body(request, fixed, messages)
   end
   add_members(parts, sampling, taken)
   if fixed.stream then add_members(parts, { stream = true, stream_options = { include_usage = true } }, taken) end
-  return "{" .. table.concat(parts, ",") .. "}"
+  parts[#parts + 1] = "}"
+  return table.concat(parts), 22 + #model
 end
 
 return M

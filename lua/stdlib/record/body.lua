@@ -48,27 +48,24 @@ end
 
 -- The offset of `value` behind `"name":` in a part of `text`, or nil.
 local function locate(text, name, value, from, to)
-  local needle = ('"%s":%s'):format(name, value)
-  local at, last = text:sub(from, to):find(needle, 1, true)
-  return at and from + last - #value
+  local _, last = text:find(('"%s":%s'):format(name, value), from, true)
+  return last and last <= to and last - #value + 1 or nil
 end
 
--- The text around messages and tools, and where they stood; nil if they are not there.
-local function factored(text, messages, tools)
-  local at = locate(text, "messages", messages, 1, #text)
-  if not at then return nil end
-  local cuts = { { name = "messages", at = at, value = messages } }
-  local after = tools and locate(text, "tools", tools, at + #messages, #text)
+-- The text around messages and tools, and where they stood: `at`, and where they find themselves.
+local function factored(text, at, size_of_messages, tools)
+  local cuts = { { name = "messages", at = at, size = size_of_messages } }
+  local after = tools and locate(text, "tools", tools, at + size_of_messages, #text)
   local before = tools and not after and locate(text, "tools", tools, 1, at - 1)
-  if after then cuts[2] = { name = "tools", at = after, value = tools } end
-  if before then table.insert(cuts, 1, { name = "tools", at = before, value = tools }) end
+  if after then cuts[2] = { name = "tools", at = after, size = #tools } end
+  if before then table.insert(cuts, 1, { name = "tools", at = before, size = #tools }) end
   local parts, offsets, from, size = {}, {}, 1, 0
   for _, cut in ipairs(cuts) do
     parts[#parts + 1] = text:sub(from, cut.at - 1)
     size = size + cut.at - from
     offsets[cut.name] = size
     parts[#parts + 1] = "[]"
-    size, from = size + 2, cut.at + #cut.value
+    size, from = size + 2, cut.at + cut.size
   end
   parts[#parts + 1] = text:sub(from)
   local params = table.concat(parts)
@@ -82,7 +79,18 @@ end
 ---@param tools string?        # the record's tool list as one JSON array
 ---@return string? entry       # JSON text of { hash, bytes, params, cut = { messages, tools? } }
 function M.factor(text, messages, tools)
-  local params, cut = factored(text, messages, tools)
+  local at = locate(text, "messages", messages, 1, #text)
+  return at and M.factor_at(text, at, #messages, tools)
+end
+
+--- The same when it is known where the path's messages stand in the body.
+---@param text string
+---@param at integer       # of the first byte of the array, from 1
+---@param bytes integer    # of the array
+---@param tools string?
+---@return string? entry
+function M.factor_at(text, at, bytes, tools)
+  local params, cut = factored(text, at, bytes, tools)
   if not params then return nil end
   return put_factored(#text, cut, M.hash(text), params)
 end
@@ -99,9 +107,9 @@ end
 ---@param tools string?
 ---@return agentbox.BodyFrame?
 function M.frame(form, tools)
-  local params, cut = factored(form, "[]", tools)
-  if not params then return nil end
   local _, at = form:find('"messages":[', 1, true)
+  local params, cut = factored(form, at, 2, tools)
+  if not params then return nil end
   return { params = params, cut = cut, head = form:sub(1, at), tail = form:sub(at + 1) }
 end
 

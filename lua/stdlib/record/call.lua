@@ -182,9 +182,8 @@ end
 ---@param node integer
 function M.came_of(rec, call, node)
   if rec._out[call + 1] then return end
-  local text = rec._calls[call + 1]
   rec._out[call + 1] = true
-  rec._calls[call + 1] = text:sub(1, -2) .. ',"out":' .. node .. "}"
+  rec._calls:set(call + 1, rec._calls:get(call + 1):sub(1, -2) .. ',"out":' .. node .. "}")
 end
 
 return M

@@ -60,7 +60,7 @@ end
 local function metrics_of(rec, result, usage, duration_s)
   local out, timing = {}, result.timing or {}
   out.steps = rec._next_step or 0
-  out.tool_calls = #rec._runs
+  out.tool_calls = rec._runs.n
   out.model_calls = rec._sums.model_calls
   if usage then
     out.prompt_tokens = usage.prompt
@@ -141,7 +141,7 @@ local put_node = sys.row({ "c", "m", "o", "p", "r", "scrubbed" }, { m = true })
 local function nodes_of(rec)
   local texts, scrubbed = {}, rec._scrubbed or {}
   for n = 1, rec._n do
-    texts[n] = put_node(rec._c[n], rec._m[n], rec._o[n], rec._p[n] or json.null, rec._r[n], scrubbed[n])
+    texts[n] = put_node(rec._c[n], rec._m:get(n), rec._o[n], rec._p[n] or json.null, rec._r[n], scrubbed[n])
   end
   return sys.texts(texts, { raw = { "m" } })
 end
@@ -170,9 +170,9 @@ function M.build(rec, result)
   line.seed = opts.seed
   line.tools = rec._tools and sys.trusted(rec._tools)
   line.nodes = nodes_of(rec)
-  line.calls = sys.texts(rec._calls, CALLS)
+  line.calls = sys.texts(rec._calls:all(), CALLS)
   line.leaf = rec._leaf.main or json.null
-  line.tool_runs = sys.texts(rec._runs, { raw = { "args" } })
+  line.tool_runs = sys.texts(rec._runs:all(), { raw = { "args" } })
   line.verify = rec:_raw(result.verify, "verify")
   line.tamper = rec:_raw(result.tamper, "tamper")
   line.sandbox = rec:_raw(result.sandbox, "sandbox")

@@ -14,7 +14,8 @@ local outgoing = wire.outgoing
 ---@field count integer
 ---@field messages agentbox.Message[]   # those of the path, and their contents when they were recorded
 ---@field contents any[]
----@field texts string[]
+---@field nodes integer[]             # their numbers + 1
+---@field whole boolean                # they are all nodes there are up to the last, in their order
 ---@field clean boolean                 # a server gets them as they are
 ---@field done integer                  # how many of them the hasher has had
 ---@field form? string
@@ -30,7 +31,7 @@ local function path_to(rec, leaf)
     at = parents[at + 1]
   end
   if not from or at ~= from then
-    known = { count = 0, messages = {}, contents = {}, texts = {}, done = 0, clean = true }
+    known = { count = 0, messages = {}, contents = {}, nodes = {}, done = 0, clean = true, whole = true }
     rec._path = known
   end
   known.leaf = leaf
@@ -39,7 +40,8 @@ local function path_to(rec, leaf)
     local message = rec._said[node]
     if known.clean and outgoing(message) ~= message then known.clean = false end
     known.messages[n], known.contents[n] = message, message.content or false
-    known.texts[n], known.count = rec._m[node], n
+    known.nodes[n], known.count = node, n
+    known.whole = known.whole and node == n
   end
   return known
 end
@@ -56,8 +58,11 @@ local function is_path(path, messages, count)
     and list.have(messages, "content", path.contents, from, count)
 end
 
-local function messages_text(path)
-  return "[" .. table.concat(path.texts, ",", 1, path.count) .. "]"
+local function messages_text(rec, path)
+  if path.whole then return rec._m:joined(path.count) end
+  local texts = {}
+  for i, node in ipairs(path.nodes) do texts[i] = rec._m:get(node) end
+  return "[" .. table.concat(texts, ",") .. "]"
 end
 
 --- The JSON text of a history as it goes on the wire, put together from what is recorded; nil when the record has it
@@ -69,7 +74,7 @@ end
 function M.history(rec, leaf, messages)
   if rec._altered then return nil end
   local path = path_to(rec, leaf)
-  return is_path(path, messages, #messages) and messages_text(path) or nil
+  return is_path(path, messages, #messages) and messages_text(rec, path) or nil
 end
 
 -- The request of a model that has no server: its bytes follow from the path, and only their hash is made. Nil when the
@@ -83,7 +88,7 @@ local function unsent_text(rec, path, form)
   if not path.frame then return nil end
   local hasher = path.hasher
   for i = path.done + 1, path.count do
-    local text = path.texts[i]
+    local text = rec._m:get(path.nodes[i])
     if i > 1 then hasher:update "," end
     hasher:update(text)
     path.bytes = path.bytes + #text + (i > 1 and 1 or 0)
@@ -108,7 +113,12 @@ function M.of(rec, opts)
   if not source.raw_request then return nil end
   local sent = secret.redact(source.raw_request)
   if leaf then
-    local entry = body.factor(sent, messages_text(path_to(rec, leaf)), rec._tools)
+    local entry
+    if source.history_at and sent == source.raw_request and opts.request._leaf == leaf then
+      entry = body.factor_at(sent, source.history_at, source.history_bytes, rec._tools)
+    else
+      entry = body.factor(sent, messages_text(rec, path_to(rec, leaf)), rec._tools)
+    end
     if entry then return entry end
   end
   return body.keep(sent, rec._blobs)

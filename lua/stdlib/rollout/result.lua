@@ -55,7 +55,7 @@ local function network_of(ro)
   local traffic = sb and sb:traffic()
   if not traffic then return nil end
   local runs, denied = {}, json.array {}
-  for i, text in ipairs(ro.rec._runs) do runs[i] = json.decode(text) or {} end
+  for i, text in ipairs(ro.rec._runs:all()) do runs[i] = json.decode(text) or {} end
   for i, denial in ipairs(sb:denied()) do
     denial.turn = turn_at(runs, denial.at)
     denied[i] = denial

@@ -230,6 +230,7 @@ end
 function M.run(run)
   local finish <close> = setmetatable({}, { __close = function() run:_over() end }) -- luacheck: ignore
   local locals = fiber.current():locals()
+  locals.scratch = run.store.scratch
   locals.scope, locals.models = false, run.models -- what members start belongs to the run, not to who started it
   run.limits:use()
   local ready <close> = pool_of(run.opts) -- luacheck: ignore

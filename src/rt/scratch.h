@@ -1,0 +1,49 @@
+/* scratch.h - texts that are needed again at the end, on the disk meanwhile.
+ *
+ * One file without a name for many logs: it is gone with its last descriptor, however the
+ * process ends. A log is appended to and read from; it has extents of the file, which go
+ * to the next log that wants some when it is freed, so that the file is as large as what
+ * is alive at once. Nothing is synced: what is here need not survive anything.
+ *
+ * Calls do not wait for the disk beyond what the kernel's cache makes them; they may be
+ * made from the loop. Not for several threads.
+ */
+#ifndef AB_RT_SCRATCH_H
+#define AB_RT_SCRATCH_H
+
+#include <stdint.h>
+
+#include "base/ab.h"
+#include "base/err.h"
+
+struct ab_scratch;
+
+struct ab_scratch_log {
+    struct ab_scratch *scratch; /* owns a share; NULL once freed */
+    uint32_t *extents;          /* owns */
+    size_t count, cap;
+    uint64_t size; /* bytes so far */
+};
+
+/* Makes the file in a folder. NULL and err when it cannot be made. Gives. */
+struct ab_scratch *ab_scratch_open(const char *dir, struct ab_err *err);
+
+/* The file stays until its last log is freed. */
+void ab_scratch_close(struct ab_scratch *scratch);
+
+/* Bytes of the file that were ever in use. */
+uint64_t ab_scratch_size(const struct ab_scratch *scratch);
+
+void ab_scratch_log_init(struct ab_scratch_log *log, struct ab_scratch *scratch);
+/* May be called twice. */
+void ab_scratch_log_fini(struct ab_scratch_log *log);
+
+/* All of it, or -1 and the log as it was: AB_EFULL, AB_EIO. */
+int ab_scratch_append(struct ab_scratch_log *log, const char *data, size_t len,
+                      struct ab_err *err);
+
+/* Fills buf with len bytes from `at` on, which must be there. -1 on an error. */
+int ab_scratch_read(const struct ab_scratch_log *log, uint64_t at, char *buf, size_t len,
+                    struct ab_err *err);
+
+#endif
