@@ -54,7 +54,7 @@ function M.test_D3_the_same_task_three_times_at_once_is_accepted_once()
     if arrived < 3 then
       gate:acquire()
     else
-      for _, one in ipairs(held) do one:close() end
+      for _, one in ipairs(held) do one:release() end
     end
     return true
   end)
