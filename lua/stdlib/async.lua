@@ -11,7 +11,7 @@
 --- Cancel raises once where a fiber waits, and pcall lets it through.
 ---
 --- Waiting is allowed in functions, pcall, iterators, metamethods such as __index and <close> handlers. It is not
---- in a module's top level, sort and gsub callbacks, __tostring, __gc and coroutine.wrap.
+--- in a module's top level, sort and gsub callbacks, __tostring and coroutine.wrap.
 local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 local queue = require "agentbox.async.queue"

@@ -156,8 +156,8 @@ static int l_parser_gc(lua_State *L)
     return 0;
 }
 
-/* Taking empties the cache: a finalizer that parses while values are being built must not
- * find the parser in use. */
+/* Taking empties the cache: an error while values are being built loses the parser and
+ * does not leave it in use. */
 struct ab_json *abl_json_take(lua_State *L)
 {
     struct ab_json *doc;

@@ -22,7 +22,8 @@ enum {
  * which coroutine executes and cannot break a fiber; and debug.sethook by a refusal. */
 void abl_slice_install(lua_State *L);
 
-/* Replaces string.rep and table.move by versions of which no call lasts for ever. */
+/* Replaces string.rep, table.move, insert, remove and sort by versions of which no call
+ * lasts for ever, and setmetatable by one that takes no finalizer. */
 void abl_bound_install(lua_State *L);
 
 /* Replaces pcall and xpcall by versions that let a cancel through. */

@@ -197,14 +197,6 @@ function M.test_cjson_null_is_understood_and_cjson_loses()
   lu.assertNotEquals(cjson.encode(cjson.decode "[9007199254740993]"), "[9007199254740993]")
 end
 
-function M.test_finalizers_may_parse_while_values_are_built()
-  for i = 1, 2000 do
-    setmetatable({}, { __gc = function() lu.assertEquals(json.decode('{"i":[' .. i .. "]}").i[1], i) end })
-    lu.assertEquals(json.decode('{"a":[{"b":' .. i .. "}]}").a[1].b, i)
-  end
-  collectgarbage()
-end
-
 -- ---------------------------------------------------------------- names known beforehand (private)
 
 local sys = require "agentbox.sys.json"

@@ -49,6 +49,8 @@ local function nested(depth)
   return t
 end
 
+local function endless() return 1 << 60 end
+
 -- name = { how it fails: a code or a part of the message, the script, limits }
 local kinds = {
   wrapped_coroutines = { "C stack overflow", function()
@@ -106,6 +108,13 @@ local kinds = {
       error "x"
     end
     f()
+  end, { cpu_s = 0.1 } },
+  insert_into_what_lies = { "limit", function() table.insert(setmetatable({}, { __len = endless }), 1, 1) end, { cpu_s = 0.1 } },
+  remove_from_what_lies = { "limit", function() table.remove(setmetatable({}, { __len = endless }), 1) end, { cpu_s = 0.1 } },
+  a_long_sort = { "limit", function()
+    local list = {}
+    for i = 1, 200000 do list[i] = i * 7919 % 1000003 end
+    while true do table.sort(list) end
   end, { cpu_s = 0.1 } },
   tostring = { "C stack overflow", itself("__tostring", tostring) },
   index = { "C stack overflow", itself("__index", function(t) return t.x .. "" end) },
