@@ -1,6 +1,7 @@
 # ab_embed(OUT files...): an assembler file that carries Lua sources inside the binary, as text, and a
 # table of them (struct ab_embed in src/lua/embed.h). Module names follow from the folders: lua/stdlib/x/y.lua
-# is agentbox.x.y, lua/tools/x.lua is agentbox.tools.x. A new file in these folders is a new module.
+# is agentbox.x.y, lua/tools/x.lua is agentbox.tools.x. A new file in these folders is a new module. What is no Lua
+# keeps its path below stdlib as its name: pages/page.css.
 function(ab_embed out)
   set(text "    .section .rodata\n")
   set(table "    .section .data.rel.ro,\"aw\"\n    .globl ab_embedded\n    .balign 8\nab_embedded:\n")
@@ -13,6 +14,8 @@ function(ab_embed out)
       string(REPLACE "/" "." module "agentbox.${CMAKE_MATCH_1}")
     elseif(rel MATCHES "^tools/(.*)\\.lua$")
       string(REPLACE "/" "." module "agentbox.tools.${CMAKE_MATCH_1}")
+    elseif(rel MATCHES "^stdlib/(.*\\.(html|css|js))$")
+      set(module "${CMAKE_MATCH_1}")
     else()
       get_filename_component(module ${file} NAME_WE)
     endif()

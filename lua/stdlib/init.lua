@@ -32,6 +32,7 @@ local loader = require "agentbox.loader"
 ---@field prompt agentbox.prompt
 ---@field rand agentbox.rand
 ---@field re agentbox.re
+---@field render agentbox.render
 ---@field rollout agentbox.rollout
 ---@field runner agentbox.runner
 ---@field sandbox agentbox.sandbox
@@ -54,7 +55,7 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config conform err export fs generate hash http http_server image json log mcp model outcome path probe prompt rand re rollout
+  agent async cli config conform err export fs generate hash http http_server image json log mcp model outcome path probe prompt rand re render rollout
   runner sandbox schema secret shell stats store suite task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name

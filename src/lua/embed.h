@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct ab_embed {
-    const char *module; /* "agentbox.rollout" */
+    const char *module; /* "agentbox.rollout"; "pages/page.css" of what is no module */
     const char *text;   /* NUL-terminated */
     size_t size;
 };

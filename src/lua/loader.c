@@ -28,12 +28,24 @@ static bool is_sealed(const char *name)
            strcmp(name, "agentbox.loader") == 0 || strcmp(name, "agentbox.strict") == 0;
 }
 
-static const struct ab_embed *find_embedded(const char *name)
+/* What is embedded besides modules (the pages' style and script) has a '/' in its name.
+ */
+static bool is_asset(const char *name)
+{
+    return strchr(name, '/') != NULL;
+}
+
+static const struct ab_embed *find_any(const char *name)
 {
     for (const struct ab_embed *e = ab_embedded; e->module; e++)
         if (strcmp(e->module, name) == 0)
             return e;
     return NULL;
+}
+
+static const struct ab_embed *find_embedded(const char *name)
+{
+    return is_asset(name) ? NULL : find_any(name);
 }
 
 /* ---- built-in ---- */
@@ -215,9 +227,12 @@ static int l_search_sealed(lua_State *L)
 static int l_builtins(lua_State *L)
 {
     lua_newtable(L);
-    for (int i = 0; ab_embedded[i].module; i++) {
-        lua_pushstring(L, ab_embedded[i].module);
-        lua_rawseti(L, -2, i + 1);
+    lua_Integer n = 0;
+    for (const struct ab_embed *e = ab_embedded; e->module; e++) {
+        if (is_asset(e->module))
+            continue;
+        lua_pushstring(L, e->module);
+        lua_rawseti(L, -2, ++n);
     }
     lua_getglobal(L, "table");
     lua_getfield(L, -1, "sort");
@@ -230,6 +245,17 @@ static int l_builtins(lua_State *L)
 static int l_builtin_source(lua_State *L)
 {
     const struct ab_embed *e = find_embedded(luaL_checkstring(L, 1));
+    if (!e)
+        return 0;
+    lua_pushlstring(L, e->text, e->size);
+    return 1;
+}
+
+/* asset("pages/page.css"): a file of the library that is no module, or nothing. */
+static int l_asset(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    const struct ab_embed *e = is_asset(name) ? find_any(name) : NULL;
     if (!e)
         return 0;
     lua_pushlstring(L, e->text, e->size);
@@ -372,10 +398,15 @@ static int l_modules(lua_State *L)
 int luaopen_agentbox_loader(lua_State *L)
 {
     static const luaL_Reg lib[] = {
-        {"builtins", l_builtins},         {"builtin_source", l_builtin_source},
-        {"builtin", l_builtin},           {"overlays", l_overlays},
-        {"set_overlays", l_set_overlays}, {"set_script_dir", l_set_script_dir},
-        {"modules", l_modules},           {NULL, NULL},
+        {"builtins", l_builtins},
+        {"builtin_source", l_builtin_source},
+        {"asset", l_asset},
+        {"builtin", l_builtin},
+        {"overlays", l_overlays},
+        {"set_overlays", l_set_overlays},
+        {"set_script_dir", l_set_script_dir},
+        {"modules", l_modules},
+        {NULL, NULL},
     };
     luaL_newlib(L, lib);
     return 1;

@@ -115,6 +115,20 @@ M.commands = {
     run = function(args) return require "agentbox.cli._traj_check".run(args) end,
   },
   {
+    name = "render", summary = "one HTML page to look at trajectories with",
+    description = "Writes a page that holds PATH's trajectories: a record, a run folder, a folder of them, a benchmark's "
+        .. "result, AgentBox's JSON. It is a single file, needs nothing beside it and asks nobody for anything. Every "
+        .. "trajectory is in its table; what they said is there for as many as --bodies has room for, failures first. "
+        .. "docs/pages.md tells how to read it.",
+    arguments = { { "path", "what to render" } },
+    options = {
+      { "-o --out", "FILE", "the page", default = "traj.html" },
+      { "--bodies", "MB", "room for what was said", number = true, default = 8 },
+      { "--model-id", "NAME", "only trajectories of this model" },
+    },
+    run = function(args) return require "agentbox.cli._traj_render".run(args) end,
+  },
+  {
     name = "fork", summary = "go on from a turn of a stored trajectory, several times",
     description = "Plays the trajectory again up to the tool results of turn K, in a fresh sandbox of the same task, and "
         .. "goes on from there N times, each in a fork of that sandbox with the same messages and what is left of the "

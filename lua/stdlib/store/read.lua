@@ -90,6 +90,11 @@ end
 
 local OURS = { ["report.json"] = true, ["run.json"] = true, ["cursor.json"] = true, ["progress.json"] = true }
 
+--- Whether a file of that name is written beside trajectories and is none.
+---@param name string
+---@return boolean
+function M.is_ours(name) return OURS[name] == true end
+
 local function by_name(dir)
   local entries, problem = fs.list(dir)
   if not entries then return nil, problem end
@@ -291,7 +296,17 @@ end
 ---@return agentbox.Traj?
 ---@return agentbox.Err? err
 function M.at(run_dir, segment, offset)
-  local path = rows.segment_path(run_dir, segment)
+  return M.line_at(rows.segment_path(run_dir, segment), offset)
+end
+
+--- The trajectory whose line begins at an offset of a file.
+---@async
+---@nodiscard
+---@param path string
+---@param offset integer
+---@return agentbox.Traj?
+---@return agentbox.Err? err
+function M.line_at(path, offset)
   local file <close>, problem = regular(path)
   if not file then return nil, problem end
   file:seek("set", offset)

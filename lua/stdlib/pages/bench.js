@@ -1,0 +1,4 @@
+// What a suite's result adds.
+function benchSection() {
+  return null;
+}
