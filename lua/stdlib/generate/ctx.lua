@@ -46,7 +46,10 @@ function Ctx:say(cand, signature, prompt, session, model, seed)
   local text, problem = self.spend:call(size, max, function()
     return signature:raw(model or self.model, prompt, { session = session, sampling = { max_tokens = max, seed = seed } })
   end)
-  if not text then return nil, problem end
+  if not text then
+    self:keep_spent()
+    return nil, problem
+  end
   local ok
   ok, problem = self.journal:add { event = "answer", index = cand.index, session = session, text = text, spec = cand.spec,
     spent = self.spend:sums() }
@@ -54,11 +57,16 @@ function Ctx:say(cand, signature, prompt, session, model, seed)
   return text
 end
 
+--- Keeps what was spent where no answer is kept.
+---@async
+function Ctx:keep_spent() self.journal:add { event = "spent", spent = self.spend:sums() } end
+
 --- A model whose calls count against the caps: for whatever asks by itself, as a rollout does. `failure` is its last error.
 ---@param model agentbox.Model
 ---@return agentbox.Model
 function Ctx:counted(model)
   local spend, max = self.spend, self.opts.max_tokens
+  local function keep() self:keep_spent() end
   local out = setmetatable({}, { __index = model })
   function out:complete(request) -- luacheck: ignore self
     local size = #json.encode { request.messages, request.tools or json.null } // BYTES_PER_TOKEN + ASIDE
@@ -69,6 +77,7 @@ function Ctx:counted(model)
       local answer, bad = model:complete(asked)
       return answer, answer or bad
     end)
+    keep()
     if response then return response end
     out.failure = problem
     return nil, problem

@@ -1,7 +1,7 @@
 --- generate/journal.lua: what a batch knows, on disk beside its output directory (`OUT.state/`) and nowhere else.
 ---
 --- Lines with sums: `answer` what a model said for a candidate, which was paid for; `end` a candidate's end with its stage,
---- reason and facts, and the task itself when it was rejected; `spent` what the models took. The accepted tasks are the
+--- reason and facts, and the task itself when it was rejected; in each of them, or alone, what the models took. The accepted tasks are the
 --- folders in the output directory: a folder that somebody removes is not counted, one that an engine wrote just before it
 --- was killed is. In memory stays only what a batch needs: a line's report is read again by who wants to see it.
 local frame = require "agentbox.store.frame"
