@@ -9,19 +9,7 @@ local made = dofile((arg[0]:gsub("lua/[^/]*$", "support/rollouts.lua")))
 
 local M = {}
 
--- A rollout of calls with the given planes, each answered by a tool.
-local function rollout(calls, opts, result)
-  local ro = made.new(opts)
-  for i, tokens in ipairs(calls) do
-    local call = made.tool_call("c" .. i, "true")
-    local last = i == #calls
-    local message = made.object("role", "assistant", "content", last and "done" or json.null,
-      "tool_calls", not last and json.array { call } or nil)
-    ro:reply(message, { tokens = tokens, finish = last and "stop" or "tool_calls", norm = last and "stop" or "tool_calls" })
-    if not last then ro:tools({ call }, { { text = "ok" } }) end
-  end
-  return ro:finish(result)
-end
+local rollout = made.of_calls
 
 local CLEAN = {
   { prompt = { 1, 2, 3 }, out = { 10, 11 }, lp = { -0.1, -0.2 } },
@@ -123,18 +111,7 @@ end
 function M.test_any_calls()
   local random = require "agentbox.rand".new(11)
   for _ = 1, 60 do
-    local calls, held = {}, {}
-    for i = 1, random:int(1, 6) do
-      local prompt = table.move(held, 1, #held, 1, {})
-      local kind = random:int(1, 3)
-      if kind == 1 and #prompt > 1 then prompt[random:int(1, #prompt)] = 500 + i end
-      if kind == 2 and #prompt > 2 then prompt = table.move(prompt, 1, random:int(1, #prompt - 1), 1, {}) end
-      for _ = 1, random:int(1, 3) do prompt[#prompt + 1] = random:int(1, 99) end
-      local out, lp = {}, {}
-      for j = 1, random:int(1, 4) do out[j], lp[j] = 1000 * i + j, -(i + j / 10) end
-      calls[i] = { prompt = prompt, out = out, lp = lp }
-      held = table.move(out, 1, #out, #prompt + 1, table.move(prompt, 1, #prompt, 1, {}))
-    end
+    local calls = made.random_calls(random)
     for _, mode in ipairs { "merge", "stepwise" } do
       local seen = 0
       for _, row in ipairs(assert(all(calls, { mode = mode }))) do
