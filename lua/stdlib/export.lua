@@ -144,6 +144,26 @@ function M.convert(opts)
   return job.result
 end
 
+--- Converts trajectories at hand: the lines that `convert` would write of them. What a ranking gave them stays theirs.
+---
+--- Returns nil, err (`badarg`) for an unknown format or option, or a loss under `strict`.
+---@nodiscard
+---@param opts { format: string, trajectories: agentbox.Traj[], strict?: boolean, options?: table }
+---@return string[]? lines     # JSON texts, each with a line feed
+---@return agentbox.Err|agentbox.ExportResult result
+function M.lines(opts)
+  local format, problem = M.format(opts.format)
+  if not format then return nil, problem end
+  local options, bad = options_for(format, opts.options)
+  if not options then return nil, bad end
+  local job = write.new_job(format, { strict = opts.strict, out = format.name }, options)
+  job.grouped = format.join ~= nil
+  local lines
+  lines, problem = write.to_list(job, opts.trajectories)
+  if not lines then return nil, problem end
+  return lines, job.result
+end
+
 --- The loss report as text, one fact a line: what the format never carries, then what of these trajectories was left
 --- out.
 ---@param name string

@@ -233,6 +233,13 @@ function M.serve(opts)
   return self
 end
 
+--- What a handler may give to refuse: `return ab.http_server.problem(409, "superseded", "...")`.
+---@param status integer
+---@param code string    # for programs
+---@param msg string     # for people
+---@return table
+function M.problem(status, code, msg) return request.problem(status, code, msg) end
+
 --- Events for many clients at once, none of which takes a fiber: `hub:add(req)` in the handler, `hub:send(event)` from
 --- anywhere. A client that does not keep up is cut off: it comes back, with `Last-Event-ID` if the events have ids.
 ---@return agentbox.EventHub

@@ -38,6 +38,7 @@ local loader = require "agentbox.loader"
 ---@field sandbox agentbox.sandbox
 ---@field schema agentbox.schema
 ---@field secret agentbox.secret
+---@field serve agentbox.serve
 ---@field shell agentbox.shell
 ---@field stats agentbox.stats
 ---@field store agentbox.store
@@ -56,7 +57,7 @@ local M = { version = require "agentbox.sys.os".version }
 local modules = {}
 for name in ([[
   agent async cli config conform err export fs generate hash http http_server image json log mcp model outcome path probe prompt rand re render rollout
-  runner sandbox schema secret shell stats store suite task test text time tool traj verify yaml
+  runner sandbox schema secret serve shell stats store suite task test text time tool traj verify yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name
 end

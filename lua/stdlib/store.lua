@@ -319,7 +319,7 @@ function Store:groups(after_seq)
 end
 
 --- Acknowledges the groups up to number `seq`: no later process gets them from `groups()`. `ahead` are groups beyond it
---- that were acknowledged too: `cursor()` tells a later process.
+--- that were acknowledged too: `ahead()` tells a later process.
 ---@async
 ---@nodiscard
 ---@param seq integer
@@ -330,14 +330,17 @@ function Store:ack(seq, ahead)
   return with_room(self, function() return self._groups:ack(seq, ahead) end)
 end
 
---- The number up to which all groups are acknowledged, 0 before the first; how many are closed; and which beyond the first
---- number were acknowledged by an earlier process.
+--- The number up to which all groups are acknowledged, 0 before the first; and how many are closed.
 ---@return integer cursor
 ---@return integer closed
----@return integer[] ahead
 function Store:cursor()
-  local cursor, ahead = self._groups:cursor()
-  return cursor, self._groups:count(), ahead
+  return self._groups:cursor(), self._groups:count()
+end
+
+--- The groups beyond that number that an earlier process acknowledged.
+---@return integer[]
+function Store:ahead()
+  return self._groups:ahead()
 end
 
 --- Adds a line to events.jsonl: it survives the engine at once, and the machine about a second later.

@@ -126,10 +126,11 @@ function M.to_folder(job, inputs)
   return settle(files, ok, problem)
 end
 
-local function write_lines(job, inputs, file)
+-- Everything that `each` feeds, as lines; `put_line` gives nil and a message when it cannot.
+local function write_lines(job, each, put_line)
   local function put(doc)
     job.lines = job.lines + 1
-    local ok, msg = file:write(encode(job.format, doc, true))
+    local ok, msg = put_line(encode(job.format, doc, true))
     if not ok then job.failed = job.failed or err.new("io", ("%s: %s"):format(job.out, msg)) end
   end
   local function put_all(doc)
@@ -141,7 +142,7 @@ local function write_lines(job, inputs, file)
     if reason then table.insert(job.result.skipped, { id = group.key, task_id = group.task_id, reason = reason }) end
     if doc then put_all(doc) end
   end
-  local ok, problem = feed(job, inputs, function(t)
+  local ok, problem = each(function(t)
     local doc = take(job, t)
     if job.grouped then job.groups:flush(put_group)
     elseif doc then put_all(doc) end
@@ -166,7 +167,9 @@ function M.to_lines(job, inputs)
   end
   local file, msg = io.open(part_of(job.out), "wb")
   if not file then return nil, err.new("io", msg) end
-  local ok, problem = write_lines(job, inputs, file)
+  local ok, problem = write_lines(job, function(emit) return feed(job, inputs, emit) end, function(line)
+    return file:write(line)
+  end)
   local closed, cannot = file:close()
   if ok and not closed then ok, problem = nil, err.new("io", ("%s: %s"):format(job.out, cannot)) end
   local something = job.lines > 0 and job.result.written > 0
@@ -176,6 +179,25 @@ function M.to_lines(job, inputs)
   end
   table.insert(job.result.files, job.out)
   return settle(job.result.files, ok, problem)
+end
+
+--- The lines of trajectories at hand.
+---@param job table
+---@param list agentbox.Traj[]
+---@return string[]? lines   # each with its line feed
+---@return agentbox.Err? err
+function M.to_list(job, list)
+  local lines = {}
+  local function each(emit)
+    for _, t in ipairs(list) do emit(t) end
+    return true
+  end
+  local ok, problem = write_lines(job, each, function(line)
+    lines[#lines + 1] = line
+    return true
+  end)
+  if not ok then return nil, problem end
+  return lines
 end
 
 --- A single document for a single trajectory.

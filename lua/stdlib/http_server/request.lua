@@ -3,6 +3,7 @@ local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 local json = require "agentbox.json"
 local stream = require "agentbox.http_server.stream"
+local time = require "agentbox.sys.time"
 
 local M = {}
 
@@ -140,6 +141,12 @@ end
 ---@return agentbox.Err? err
 function Request:json()
   return json.decode(self:body())
+end
+
+--- Moves the deadline for the answer's first byte, as for a client that waits for something to happen.
+---@param seconds number   # from now on
+function Request:allow(seconds) -- luacheck: ignore 212
+  fiber.current():set_deadline(time.monotonic() + seconds)
 end
 
 local function begin(self, opts, kind)

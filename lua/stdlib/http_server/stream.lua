@@ -54,7 +54,8 @@ Events.__index = Events
 ---@return agentbox.EventStream
 function M.events(raw) return setmetatable({ _raw = raw }, Events) end
 
---- Sends an event: `{ data=, event=, id= }`. Waits while the client is slow. Nil and an error (network) when it has left.
+--- Sends an event: `{ data=, event=, id= }`. Waits while the client is slow. Nil and an error (network) when it has
+--- left.
 ---@async
 ---@param event { data?: any, event?: string, id?: string|integer }
 ---@return boolean? ok

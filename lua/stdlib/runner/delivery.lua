@@ -1,5 +1,6 @@
 --- How closed groups reach whoever trains on them: in the order in which they were closed, once, and again only if they
 --- were not acknowledged before the run died.
+local gate = require "agentbox.async.gate"
 local groups = require "agentbox.runner.group"
 local member = require "agentbox.runner.member"
 local rank = require "agentbox.runner.rank"
@@ -50,7 +51,9 @@ function Run:_recall()
   self.before, self.closed_before, self.acknowledged = {}, {}, {}
   self.cursor = self.store:cursor()
   self.delivered = self.cursor
-  self.closed, self.taken = select(2, self.store:cursor()), 0
+  self.closed = select(2, self.store:cursor())
+  for _, seq in ipairs(self.store:ahead()) do self.acknowledged[seq] = true end
+  self.acking = gate.new(1)
   if not self.opts.resume then return end
   self.before = self.store:finished()
   for facts in self.store:groups(0) do
@@ -125,7 +128,7 @@ function Run:_keep_group(facts, why)
   if not seq then return self:_fail(problem) end
   facts.seq, self.closed = seq, math.max(self.closed, seq)
   self.tally:group(facts)
-  if facts.dropped then self:_acknowledge(seq) end
+  if facts.dropped then self:_acknowledge(seq, true) end
   self:_event("group", {
     seq = seq, id = facts.id, task_id = facts.task_id, scored = #facts.members, size = facts.size, partial = facts.partial,
     dropped = facts.dropped, zero_signal = facts.zero_signal, why = why, evicted = facts.evicted,
@@ -134,18 +137,36 @@ function Run:_keep_group(facts, why)
   self:_poke()
 end
 
---- Moves the cursor over all groups without a gap.
-function Run:_acknowledge(seq)
-  self.acknowledged[seq] = true
-  local to = self.cursor
-  while self.acknowledged[to + 1] do
-    to = to + 1
-    self.acknowledged[to] = nil
+-- Those beyond the cursor that were acknowledged, in order.
+local function ahead_of(self, to)
+  local list = {}
+  for seq in pairs(self.acknowledged) do
+    if seq > to then list[#list + 1] = seq end
   end
-  if to == self.cursor then return true end
-  local ok, problem = self.store:ack(to)
-  if ok then self.cursor = to end
-  return ok, problem
+  table.sort(list)
+  return list
+end
+
+--- Moves the cursor over all groups without a gap, and notes those beyond; one write after another, or the last one would
+--- not be the latest. That a group was dropped is known without it.
+function Run:_acknowledge(seq, dropped)
+  if seq <= self.cursor then return true end
+  self.acknowledged[seq], self.unsaved = true, self.unsaved or not dropped
+  local turn <close> = self.acking:enter() -- luacheck: ignore 211
+  local to = self.cursor
+  while self.acknowledged[to + 1] do to = to + 1 end
+  if to == self.cursor and not self.unsaved then return true end
+  self.unsaved = false
+  local ok, problem = self.store:ack(to, ahead_of(self, to))
+  if not ok then
+    self.unsaved = true
+    return nil, problem
+  end
+  self.cursor = to
+  for one in pairs(self.acknowledged) do
+    if one <= to then self.acknowledged[one] = nil end
+  end
+  return true
 end
 
 --- Says that a group has been used: no resumed run delivers it again, and its place in `max_lead` is free.
@@ -163,7 +184,7 @@ local function next_group(self)
   self.reading = self.reading or self.store:groups(self.delivered)
   for facts in self.reading do
     self.delivered = facts.seq
-    if not facts.dropped then
+    if not facts.dropped and not self.acknowledged[facts.seq] then
       facts._run = self
       return setmetatable(facts, RunGroup)
     end
@@ -193,6 +214,39 @@ function Run:groups()
     end
   end
   return step, nil, nil, self
+end
+
+--- The groups with a number above `after` that are closed by now and not acknowledged, in order.
+---@param after integer
+---@return fun(): agentbox.RunGroup?
+function Run:_waiting(after)
+  local each = self.store:groups(math.max(after, self.cursor))
+  return function()
+    for facts in each do
+      if not facts.dropped and not self.acknowledged[facts.seq] then
+        facts._run = self
+        return setmetatable(facts, RunGroup)
+      end
+    end
+  end
+end
+
+--- A group by its number, whether or not it was acknowledged; nil when there is none, or it was dropped.
+---@param seq integer
+---@return agentbox.RunGroup?
+function Run:_group(seq)
+  local facts = self.store:groups(seq - 1)()
+  if not facts or facts.seq ~= seq or facts.dropped then return nil end
+  facts._run = self
+  return setmetatable(facts, RunGroup)
+end
+
+--- Opens the run's door for a trainer: see `agentbox.serve`.
+---@param opts agentbox.ServeOptions
+---@return agentbox.Serve?
+---@return agentbox.Err? err
+function Run:serve(opts)
+  return require "agentbox.serve".open(self, opts)
 end
 
 M.slot = groups.slot

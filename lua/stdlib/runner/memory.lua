@@ -43,6 +43,7 @@ function Memory:ack(seq)
 end
 
 function Memory:cursor() return self._cursor, self._closed end
+function Memory.ahead() return {} end
 
 --- A trajectory of a group that was not acknowledged.
 function Memory:load(id) return self._trajs[id] end

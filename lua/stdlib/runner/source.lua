@@ -37,7 +37,7 @@ function M.folder(dir)
 end
 
 local function iterator(what)
-  if type(what) == "function" then return what end
+  if type(what) == "function" or (getmetatable(what) or {}).__call then return what end
   local at = 0
   return function()
     at = at + 1

@@ -1,7 +1,7 @@
 --- Closed groups of a run, and how far its consumer has come.
 ---
 ---     groups.jsonl   one line per closed group; the n-th line is group number n
----     cursor.json    the number of the last group that was acknowledged
+---     cursor.json    the number up to which all groups were acknowledged, and those beyond it that were
 ---
 --- A group is written after its members' lines; a group that is there can be trained on.
 local err = require "agentbox.err"
@@ -49,14 +49,17 @@ local function scan(self)
 end
 
 local function read_cursor(path)
-  if not fs.stat(path) then return 0 end
+  if not fs.stat(path) then return 0, {} end
   local text, problem = fs.read(path)
   if not text then return nil, problem end
   local doc = json.decode(text)
-  if not json.is_object(doc) or math.type(doc.acknowledged) ~= "integer" then
-    return nil, err.new("parse", path .. ": not a cursor")
+  local ahead = {}
+  local fine = json.is_object(doc) and math.type(doc.acknowledged) == "integer"
+  for i, seq in ipairs(fine and doc.ahead or ahead) do
+    ahead[i], fine = seq, fine and math.type(seq) == "integer"
   end
-  return doc.acknowledged
+  if fine then return doc.acknowledged, ahead end
+  return nil, err.new("parse", path .. ": not a cursor")
 end
 
 -- The file is made for the first group, and opened at once where it is there: a torn line is cut before it is read.
@@ -82,7 +85,9 @@ function M.open(run_dir)
     ok, problem = open_log(self)
     if ok then ok, problem = scan(self) end
   end
-  if ok then self._cursor, problem = read_cursor(self._cursor_path) end
+  local ahead
+  if ok then self._cursor, ahead = read_cursor(self._cursor_path) end
+  if self._cursor then self._ahead = ahead else problem = problem or ahead end
   self._next = #self._offsets + 1
   if self._cursor then return self end
   self:close()
@@ -159,29 +164,38 @@ function Groups:each(after)
   end
 end
 
---- Acknowledges all groups up to number `seq`: they are not delivered again, whatever happens next.
+--- Acknowledges all groups up to number `seq`: they are not delivered again, whatever happens next. `ahead` are groups
+--- beyond it that were acknowledged too.
 ---@async
 ---@nodiscard
 ---@param seq integer
+---@param ahead? integer[]
 ---@return boolean? ok
 ---@return agentbox.Err? err
-function Groups:ack(seq)
-  if seq <= self._cursor then return true end
+function Groups:ack(seq, ahead)
+  if seq < self._cursor or seq == self._cursor and not ahead then return true end
   if seq > #self._offsets then
     return nil, err.new("badarg", ("group %d is not closed: there are %d"):format(seq, #self._offsets))
   end
   local doc = json.object {}
   doc.schema, doc.acknowledged, doc.at = "agentbox.cursor/1", seq, time.now()
+  if ahead and #ahead > 0 then doc.ahead = json.array(ahead) end
   local ok, problem = fs.write(self._cursor_path, json.encode(doc) .. "\n", { sync = true })
   if not ok then return nil, problem end
   self._cursor = math.max(self._cursor, seq)
   return true
 end
 
---- The number of the last acknowledged group; 0 before the first.
+--- The number up to which all groups are acknowledged; 0 before the first.
 ---@return integer
 function Groups:cursor()
   return self._cursor
+end
+
+--- Those beyond it that had been acknowledged when the groups were opened.
+---@return integer[]
+function Groups:ahead()
+  return self._ahead
 end
 
 --- May be called twice.
