@@ -9,6 +9,7 @@ local M = {}
 M.commands = {
   { "run", "run one task and save its trajectory" },
   { "run-dir", "run the tasks of a folder, many at once" },
+  { "bench", "make suites of tasks, run models on them, compare" },
   { "ps", "list the runs of this machine" },
   { "tail", "follow what happens in a run" },
   { "script", "run a Lua file with the library loaded" },

@@ -2,8 +2,8 @@
 --- infrastructure spoilt apart. docs/benchmarks.md has the whole; a shell has `agentbox bench`.
 ---
 ---     local suite = assert(ab.suite.load "suites/mini")
----     local run <close> = assert(ab.suite.start { suite = suite, out = "results/a", students = {
----       assert(ab.suite.students { { id = "small", model = "m1", base_url = U } })[1] } })
+---     local students = assert(ab.suite.students { { id = "small", model = "m1", base_url = U } })
+---     local run <close> = assert(ab.suite.start { suite = suite, out = "results/a", students = students })
 ---     print(assert(run:wait()).leaderboard[1].model_id)
 ---
 ---     local report = assert(ab.suite.report "results/a")      -- at any time, also while it runs
@@ -207,6 +207,7 @@ function M.start(opts) return run.start(opts) end
 ---       integrity { flagged, rate, marks }
 ---       records                   the student's run folder, below result_dir
 ---     tasks[]                     task_id, difficulty, discrimination, flaky[] (students)
+---     failures[]                  what fails alike: fingerprint, n, class, exit_code, head, model_id, task_id, path
 ---     integrity.look_at[]         model_id, task_id, index, id, success, marks[], path
 ---
 --- What is unknown is null. Returns nil, err: `notfound` when there is no result, `parse` when a record is damaged.
@@ -257,6 +258,12 @@ function M.read(path)
   if not stat then return nil, err.wrap(problem, path) end
   return result.read_json(stat.type == "dir" and path .. "/report.json" or path)
 end
+
+--- A report without times and ids, for telling whether two runs came to the same.
+---@nodiscard
+---@param whole table
+---@return table
+function M.comparable(whole) return report.comparable(whole) end
 
 --- Compares two reports, B less A: `deltas[]` with the paired statistics of success and reward for each student that both
 --- have (or `student_a` with `student_b`), `explained_by[]` the tasks that make the difference, `warnings[]`.

@@ -38,6 +38,11 @@ local function check_prices(prices, where)
   return prices
 end
 
+--- The price table of a file, or of the configuration when no file is named; nil when there is none.
+---@async
+---@param path? string
+---@return table<string, agentbox.Price>?
+---@return agentbox.Err? err
 local function read_prices(path)
   if path then
     local text, problem = require "agentbox.sys.fs".read(path, 1 << 20)
@@ -53,6 +58,8 @@ local function read_prices(path)
   if prices == nil then return nil end
   return check_prices(prices, config.path)
 end
+
+M.read_prices = read_prices
 
 local function number(value)
   if value == nil then return "-" end

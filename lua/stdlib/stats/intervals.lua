@@ -158,12 +158,12 @@ local function draw(groups, n, opts)
   end
 end
 
--- Where nothing varies, nothing can be drawn that differs: no interval. For a share of 0 or 1 the number of tasks still
--- says something.
+-- Where tasks do not vary, nothing can be drawn that differs: no interval. For a share the number of tasks still says
+-- something: Wilson's interval of as many trials.
 local function widen(out, level, bounded)
   if not out.estimate or out.low and out.high > out.low then return end
   out.low, out.high, out.method = nil, nil, "none"
-  if not bounded or out.estimate ~= 0 and out.estimate ~= 1 then return end
+  if not bounded then return end
   out.low, out.high = M.wilson(out.estimate * out.tasks, out.tasks, level)
   out.method = "wilson"
 end

@@ -1,5 +1,6 @@
 --- The attempts of a result, as flat rows read from its records: one for each place of the suite, the last attempt that
 --- was made there.
+local failures = require "agentbox.suite.failures"
 local frame = require "agentbox.store.frame"
 local fs = require "agentbox.fs"
 local integrity = require "agentbox.suite.integrity"
@@ -46,6 +47,7 @@ local UNREAD = {
 ---@field failure_kind string?  # seed, setup_check
 ---@field marks table<string, true>      # integrity.MARKS
 ---@field suspicious boolean
+---@field kind table?           # of its failure
 ---@field spoilt table<string, integer>? # earlier attempts, by class
 ---@field path string           # PATH#ID of the record
 
@@ -100,6 +102,7 @@ function M.row(line, model, path)
   row.scored = row.reward ~= nil
   add_usage(row, line)
   add_time(row, line, metrics)
+  if not row.success then row.kind = failures.kind(line) end
   row.marks = integrity.marks(line)
   row.suspicious = integrity.is_suspicious(row.marks)
   return row

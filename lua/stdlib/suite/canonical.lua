@@ -10,7 +10,7 @@ local M = {}
 ---@param x number
 ---@return string
 function M.float(x)
-  x = x + 0.0
+  x = x * 1.0 -- not + 0.0, which takes the sign from -0.0
   if x == 0 then return 1 / x < 0 and "-0.0" or "0.0" end
   local text
   for digits = 1, 17 do
@@ -82,7 +82,7 @@ local function file_text(file)
   return "sha256:" .. hash.sha256(file.bytes)
 end
 
-local function float(value) return value + 0.0 end
+local function float(value) return value * 1.0 end
 
 local function verifier_of(spec)
   local out = json.object {}

@@ -97,10 +97,9 @@ local function partners(a, b, opts, warnings)
   local of_a, of_b, list = by_id(a), by_id(b), {}
   local x, y = opts.student_a, opts.student_b
   if x or y or #a.models == 1 and #b.models == 1 then
-    local first = of_a[x or (#a.models == 1 and a.models[1].model_id)] or of_a[y]
-    local second = of_b[y or (#b.models == 1 and b.models[1].model_id)] or of_b[x]
-    if first and second then return { { first, second } } end
-    warnings[#warnings + 1] = ("no such student: %s"):format(not first and (x or "?") or y or "?")
+    local first, second = x or y or a.models[1].model_id, y or x or b.models[1].model_id
+    if of_a[first] and of_b[second] then return { { of_a[first], of_b[second] } } end
+    warnings[#warnings + 1] = ("no such student: %s"):format(of_a[first] and second or first)
     return list
   end
   local ids = {}

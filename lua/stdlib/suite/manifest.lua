@@ -52,8 +52,8 @@ local function strings(value, list)
 end
 
 local convert = {
-  float = function(v) return type(v) == "number" and v + 0.0 or nil end,
-  integer = function(v) return math.tointeger(v) end,
+  float = function(v) return type(v) == "number" and v * 1.0 or nil end,
+  integer = function(v) return type(v) == "number" and math.tointeger(v) or nil end,
   boolean = function(v) if type(v) == "boolean" then return v end end,
   string = function(v) return type(v) == "string" and v or nil end,
   strings = function(v) return strings(v, false) and v or nil end,

@@ -139,6 +139,17 @@ local function put_tasks(out, report)
   if #report.tasks > MAX_TASKS then put(out, "%d more tasks are in report.json.\n", #report.tasks - MAX_TASKS) end
 end
 
+local function put_failures(out, report)
+  if #report.failures == 0 then return end
+  put(out, "## What fails alike\n")
+  local rows = {}
+  for i, one in ipairs(report.failures) do
+    rows[i] = { tostring(one.n), one.class, one.exit_code and tostring(one.exit_code) or "–", plain(one.head:gsub("%s+", " "):sub(1, 120)),
+      plain(one.task_id), "`" .. one.fingerprint .. "`" }
+  end
+  put_table(out, { "n", "whose", "exit", "what was said", "as in", "" }, rows)
+end
+
 local function put_listed(out, report)
   local list = report.integrity.look_at
   if #list == 0 then return end
@@ -163,6 +174,7 @@ function M.text(report)
   put_leaderboard(out, report)
   for _, one in ipairs(report.models) do put_model(out, one) end
   put_tasks(out, report)
+  put_failures(out, report)
   put_listed(out, report)
   put(out, "%s.", plain(report.pass_at_k_definition))
   return table.concat(out, "\n") .. "\n"

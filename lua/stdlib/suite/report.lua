@@ -2,6 +2,7 @@
 --- the pages are made of it. The keys that the Python AgentBox's report has mean the same here, except that what the
 --- infrastructure spoilt is in no rate.
 local attempts = require "agentbox.suite.attempts"
+local failures = require "agentbox.suite.failures"
 local integrity = require "agentbox.suite.integrity"
 local items = require "agentbox.stats.items"
 local json = require "agentbox.json"
@@ -238,9 +239,34 @@ function M.build(doc, all, opts)
   out.integrity = hack_rate(out.models)
   out.integrity.look_at, total = listed(all)
   out.integrity.listed_of = total
+  out.failures = failures.of(all)
   out.problems = problems_of(out)
   out.valid = #out.models > 0
   for _, one in ipairs(out.models) do out.valid = out.valid and one.valid end
+  return out
+end
+
+-- Members that differ between two runs of the same: times, and the ids that are drawn for each run and where they stand.
+local VOLATILE = {}
+for name in ([[
+  report_id started_at finished_at wall_clock_s wall_s mean_duration_s time_ms id path trajectory_paths records seal parts
+  agentbox_version agentbox
+]]):gmatch "%S+" do VOLATILE[name] = true end
+
+--- A report without times and ids: what is left of two reports is the same when the same was run.
+---@param value any
+---@return any
+function M.comparable(value)
+  if type(value) ~= "table" then return value end
+  if json.is_array(value) then
+    local out = json.array {}
+    for i, item in ipairs(value) do out[i] = M.comparable(item) end
+    return out
+  end
+  local out = json.object {}
+  for name, item in pairs(value) do
+    if not VOLATILE[name] then out[name] = M.comparable(item) end
+  end
   return out
 end
 

@@ -38,7 +38,7 @@ local function bad(code, text, ...) return nil, err.new(code, text:format(...)) 
 ---@field id string
 ---@field dir string            # its id as a folder's name
 ---@field model agentbox.Model
----@field probed boolean        # a server: it is asked before the run
+---@field probe? agentbox.Model  # of a server: the same, giving up sooner, to be asked before the run
 ---@field concurrency? integer
 ---@field price? agentbox.Price
 
@@ -97,10 +97,12 @@ local function of_script(name)
 end
 
 local MOCK = "I am a mock; I answer once and change nothing."
-local OPENED = { "model", "base_url", "base_urls", "timeout_s", "extra_body", "stream", "tokens", "limit", "requests_per_minute",
-  "tokens_per_minute", "max_tries" }
+local OPENED = { "model", "base_url", "base_urls", "timeout_s", "stream", "tokens", "limit", "requests_per_minute",
+  "tokens_per_minute" }
 
-local function of_server(entry, defaults)
+local PROBE_TRIES = 3
+
+local function of_server(entry, defaults, max_tries)
   local body = {}
   for key, value in pairs(defaults.extra_body or {}) do body[key] = value end
   for key, value in pairs(entry.extra_body or {}) do body[key] = value end
@@ -111,14 +113,18 @@ local function of_server(entry, defaults)
   opts.api_key = entry.api_key or defaults.api_key
   opts.extra_headers = entry.extra_headers or entry.headers
   opts.extra_body = next(body) and body or nil
+  opts.max_tries = max_tries or entry.max_tries
   return model.configured(opts)
 end
 
-local function open(entry, defaults)
+local function is_local(entry)
   local name = entry.model
-  if name == "mock" and not entry.base_url then return model.scripted { name = "mock", MOCK } end
-  if name:find "^scripted:." or name:find "^lua:." then return of_script(name) end
-  return of_server(entry, defaults)
+  return name == "mock" and not entry.base_url or name:find "^scripted:." or name:find "^lua:."
+end
+
+local function open(entry, defaults)
+  if not is_local(entry) then return of_server(entry, defaults) end
+  return entry.model == "mock" and model.scripted { name = "mock", MOCK } or of_script(entry.model)
 end
 
 -- A folder's name for an id, different from those that are taken.
@@ -161,7 +167,7 @@ function M.open(entries, defaults)
     if not handle then return nil, err.wrap(problem, "student " .. clean.id) end
     out[i] = {
       id = clean.id, dir = folder_of(clean.id, taken), model = handle, concurrency = clean.concurrency, price = clean.price,
-      probed = handle:describe().base_urls ~= nil,
+      probe = not is_local(clean) and of_server(clean, defaults, math.min(PROBE_TRIES, clean.max_tries or PROBE_TRIES)) or nil,
     }
   end
   return out
