@@ -75,7 +75,7 @@ local put_run = sys.row({
 function M.new(opts)
   local scratch = opts.scratch
   local self = setmetatable({
-    _opts = opts, _notes = {}, _n = 0, _m = texts.new(scratch, ","), _p = {}, _o = {}, _c = {}, _r = {}, _said = {},
+    _opts = opts, _notes = {}, _n = 0, _m = texts.new(scratch), _p = {}, _o = {}, _c = {}, _r = {}, _said = {},
     _calls = texts.new(scratch), _out = {}, _runs = texts.new(scratch), _sums = calls.sums(), _checker = check.new(),
     _blobs = texts.map(scratch), _agents = {}, _leaf = {}, _dropped = 0,
     _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
@@ -129,6 +129,11 @@ function Recorder:agent(name, facts)
   self._agents[#self._agents + 1] = entry
 end
 
+--- Whether somebody is called that.
+---@param name string
+---@return boolean
+function Recorder:has_agent(name) return self._agents[name] == true end
+
 ---@class agentbox.MessageOpts
 ---@field origin "prompt"|"sampled"|"tool"|"injected"|"rewritten"
 ---@field call? integer     # of a sampled message: its call
@@ -156,7 +161,7 @@ function Recorder:add(msg, origin, call, thread, parent)
   local index, before = self._n, #self._notes
   local n = index + 1
   if call then
-    if call >= self._calls.n then error("no call " .. call, 2) end
+    if call >= #self._calls then error("no call " .. call, 2) end
     calls.came_of(self, call, index)
   end
   parent = parent or self._leaf[thread]
@@ -193,7 +198,7 @@ function Recorder:call(opts)
   if not PURPOSES[purpose] then error("unknown purpose " .. tostring(purpose), 2) end
   local name = opts.agent or self._agent
   if not self._agents[name] then self:agent(name) end
-  local index = self._calls.n
+  local index = #self._calls
   self._calls:add(calls.text(self, opts, index, name, purpose))
   return index
 end
@@ -237,7 +242,7 @@ end
 ---@return integer index   # 0-based
 function Recorder:tool_run(run)
   if run.node then return self:ran(run.node, run.slot, run.call_id, run.name, run) end
-  local index, t = self._runs.n, run.t
+  local index, t = #self._runs, run.t
   if t then self._checker:times("tool_runs", index, t[1], t[2]) end
   self._runs:add(put_run(run.args ~= nil and self:_text(run.args, "args") or nil, run.call_id, run.cut,
     error_text(run.error), run.exit, run.is_error == true, run.name, json.null, plain.text(run.result), run.slot,
@@ -255,7 +260,7 @@ local NOTHING = {}
 ---@param result { is_error?: boolean, t?: number[], error?: any, traceback?: string, exit?: integer, cut?: integer, facts?: table }
 ---@return integer index   # 0-based
 function Recorder:ran(node, slot, call_id, name, result)
-  local index, t, facts, traceback = self._runs.n, result.t, result.facts or result, result.traceback
+  local index, t, facts, traceback = #self._runs, result.t, result.facts or result, result.traceback
   self._r[node + 1] = index
   local from, to = (t or NOTHING)[1], (t or NOTHING)[2]
   if from then self._checker:times("tool_runs", index, from, to) end

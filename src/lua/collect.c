@@ -32,17 +32,13 @@ static int collect(struct ab_sched *s, int what, int kb)
  * as Lua would have it; a small one may. */
 static void set_pause(struct ab_sched *s)
 {
-    enum { SLACK_MB = 8, LEAST_PERCENT = 12, STEP = 4 };
-    size_t percent = 100, mb = s->heap ? s->heap->bytes >> 20 : 0;
-    if (mb > SLACK_MB)
-        percent = 100 * SLACK_MB / mb;
-    if (percent < LEAST_PERCENT)
-        percent = LEAST_PERCENT;
-    percent -= percent % STEP; /* as Lua keeps it */
-    if (s->slack_percent == (int)percent)
+    enum { SMALL_BYTES = 8 << 20, SMALL_PERCENT = 100, LARGE_PERCENT = 20 };
+    size_t bytes = s->heap ? s->heap->bytes : 0;
+    int percent = bytes <= SMALL_BYTES ? SMALL_PERCENT : LARGE_PERCENT;
+    if (s->slack_percent == percent)
         return;
-    s->slack_percent = (int)percent;
-    lua_gc(s->main, LUA_GCINC, 100 + (int)percent, 0, 0);
+    s->slack_percent = percent;
+    lua_gc(s->main, LUA_GCINC, 100 + percent, 0, 0);
 }
 
 /* Gives the debt back; if it is one by now, it is paid. While a script has stopped the

@@ -2,8 +2,6 @@
  *
  * A place is an integer: where in its log a text begins, and how long it is. A list of
  * places costs the collector nothing, which a list of texts does. */
-#include <string.h>
-
 #include "lua/conv.h"
 #include "rt/scratch.h"
 
@@ -108,15 +106,12 @@ static uint64_t check_place(lua_State *L, int idx, const struct ab_scratch_log *
 static int push_bytes(lua_State *L, const struct ab_scratch_log *log, uint64_t at,
                       size_t len, const char *before, const char *behind)
 {
-    luaL_Buffer b;
     struct ab_err err;
-    size_t head = strlen(before), tail = strlen(behind);
-    char *into = luaL_buffinitsize(L, &b, head + len + tail);
-    memcpy(into, before, head);
-    if (ab_scratch_read(log, at, into + head, len, &err) < 0)
+    size_t total;
+    const char *view = ab_scratch_view(log, at, len, before, behind, &total, &err);
+    if (!view)
         return abl_push_err(L, &err, "scratch.get");
-    memcpy(into + head + len, behind, tail);
-    luaL_pushresultsize(&b, head + len + tail);
+    lua_pushlstring(L, view, total);
     return 1;
 }
 

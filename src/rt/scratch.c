@@ -9,7 +9,7 @@
 
 #include "base/fault.h"
 
-enum { EXTENT_BYTES = 8192 };
+enum { EXTENT_BYTES = 8192, VIEW_BYTES = 256 * 1024 };
 
 struct ab_scratch {
     int fd;         /* owns */
@@ -17,6 +17,8 @@ struct ab_scratch {
     uint32_t made;  /* extents so far */
     uint32_t *free; /* owns */
     size_t count, cap;
+    char *view; /* owns */
+    size_t room;
 };
 
 /* File systems without nameless files get one with a name, for a moment. */
@@ -54,6 +56,7 @@ void ab_scratch_close(struct ab_scratch *s)
         return;
     close(s->fd);
     free(s->free);
+    free(s->view);
     free(s);
 }
 
@@ -156,7 +159,7 @@ int ab_scratch_append(struct ab_scratch_log *log, const char *data, size_t len,
     return 0;
 }
 
-int ab_scratch_read(const struct ab_scratch_log *log, uint64_t at, char *buf, size_t len,
+static int read_all(const struct ab_scratch_log *log, uint64_t at, char *buf, size_t len,
                     struct ab_err *err)
 {
     while (len > 0) {
@@ -172,4 +175,29 @@ int ab_scratch_read(const struct ab_scratch_log *log, uint64_t at, char *buf, si
         len -= (size_t)n;
     }
     return 0;
+}
+
+/* A larger one was for once. */
+static char *view_of(struct ab_scratch *s, size_t bytes)
+{
+    if (bytes > s->room || s->room > VIEW_BYTES) {
+        free(s->view);
+        s->room = bytes < VIEW_BYTES / 16 ? VIEW_BYTES / 16 : bytes;
+        s->view = ab_xrealloc(NULL, s->room);
+    }
+    return s->view;
+}
+
+const char *ab_scratch_view(const struct ab_scratch_log *log, uint64_t at, size_t len,
+                            const char *before, const char *behind, size_t *total,
+                            struct ab_err *err)
+{
+    size_t head = strlen(before), tail = strlen(behind);
+    *total = head + len + tail;
+    char *view = view_of(log->scratch, *total);
+    memcpy(view, before, head);
+    if (read_all(log, at, view + head, len, err) < 0)
+        return NULL;
+    memcpy(view + head + len, behind, tail);
+    return view;
 }

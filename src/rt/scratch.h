@@ -42,8 +42,10 @@ void ab_scratch_log_fini(struct ab_scratch_log *log);
 int ab_scratch_append(struct ab_scratch_log *log, const char *data, size_t len,
                       struct ab_err *err);
 
-/* Fills buf with len bytes from `at` on, which must be there. -1 on an error. */
-int ab_scratch_read(const struct ab_scratch_log *log, uint64_t at, char *buf, size_t len,
-                    struct ab_err *err);
+/* The len bytes from `at` on, which must be there, between two texts. Borrowed until the
+ * next call; *total is the length of all three. NULL on an error. */
+const char *ab_scratch_view(const struct ab_scratch_log *log, uint64_t at, size_t len,
+                            const char *before, const char *behind, size_t *total,
+                            struct ab_err *err);
 
 #endif

@@ -33,7 +33,7 @@ function M.test_what_was_put_in_comes_out()
   for seed = 1, 20 do
     local given = some_texts(seed, 60)
     for _, where in ipairs { file, false } do
-      local list = texts.new(where or nil, ",")
+      local list = texts.new(where or nil)
       for i, text in ipairs(given) do
         list:add(text)
         if i % 9 == 0 then lu.assertEquals(list:joined(i), "[" .. table.concat(given, ",", 1, i) .. "]") end

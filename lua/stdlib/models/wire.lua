@@ -118,6 +118,19 @@ function M.tools_text(tools)
   return json.encode(clean)
 end
 
+-- An agent's tools are one list for all calls of its rollout, and mostly for those of others, too.
+local offered = setmetatable({}, { __mode = "k" })
+
+local function offer(tools, choice, keep)
+  if not tools or #tools == 0 then return "" end
+  local text = keep and offered[tools]
+  if not text then
+    text = ',"tools":' .. M.tools_text(tools) .. ',"tool_choice":'
+    if keep then offered[tools] = text end
+  end
+  return text .. json.encode(choice or "auto")
+end
+
 local function add_members(parts, map, taken)
   local names = {}
   for name, value in pairs(map or {}) do
@@ -133,18 +146,12 @@ end
 --- The body of a request. `extra` wins over `sampling`, but never over messages and tools.
 ---@param request agentbox.Request
 ---@param fixed { model: string, sampling?: table, extra?: table, stream?: boolean }
----@param messages? string   # the JSON text of the messages, if the caller has it
+---@param messages? string   # the JSON text of the messages, if the caller has it, as an agent's record does
 ---@return string body
 ---@return integer at          # where the messages begin in it
 function M.body(request, fixed, messages)
-  local model = json.encode(fixed.model)
-  local parts = { '{"model":', model, ',"messages":', messages or M.messages_text(request.messages) }
+  local parts, model = {}, json.encode(fixed.model)
   local taken = { model = true, messages = true, tools = true, tool_choice = true }
-  if request.tools and #request.tools > 0 then
-    parts[#parts + 1] = ',"tools":'
-    parts[#parts + 1] = M.tools_text(request.tools)
-    parts[#parts + 1] = ',"tool_choice":' .. json.encode(request.tool_choice or "auto")
-  end
   add_members(parts, fixed.extra, taken)
   local sampling = {}
   for name, value in pairs(fixed.sampling or {}) do sampling[name] = value end
@@ -154,8 +161,10 @@ function M.body(request, fixed, messages)
   end
   add_members(parts, sampling, taken)
   if fixed.stream then add_members(parts, { stream = true, stream_options = { include_usage = true } }, taken) end
-  parts[#parts + 1] = "}"
-  return table.concat(parts), 22 + #model
+  -- One concatenation: the history is copied once.
+  local tools = offer(request.tools, request.tool_choice, messages ~= nil)
+  messages = messages or M.messages_text(request.messages)
+  return '{"model":' .. model .. ',"messages":' .. messages .. tools .. table.concat(parts) .. "}", 22 + #model
 end
 
 return M

@@ -109,7 +109,8 @@ local function finish_of(finish)
 end
 
 -- A run that announces its weights says which ones a call was sent for; else the model's name may.
-local function versions_of(rec, sums, response, n_out)
+local function versions_of(rec, sums, response, n_out, purpose)
+  if purpose == "aux" then return nil end -- another model, whose weights are nobody's business
   local version = response.version or known_version(rec, response.served_model)
   if not version then return nil end
   sums.low, sums.high = math.min(sums.low or version, version), math.max(sums.high or version, version)
@@ -124,6 +125,8 @@ local function notes_of(rec, notes, earlier)
   return rec:_text(all, "notes")
 end
 
+local IS_POLICY = { agent = true, subagent = true, compaction = true }
+
 local function answered(rec, opts, index, name, purpose, trainable)
   local response, sums, asked = opts.response, rec._sums, opts.request or NO_FINISH
   local thread = opts.thread or "main"
@@ -134,7 +137,7 @@ local function answered(rec, opts, index, name, purpose, trainable)
     planes, bases[thread] = tokens.pack(response.tokens, index, bases[thread])
     n_out = planes and planes.n_out
   end
-  local versions = versions_of(rec, sums, response, n_out)
+  local versions = versions_of(rec, sums, response, n_out, purpose)
   local problem
   local call = NO_FINISH
   if planes or versions then
@@ -143,7 +146,7 @@ local function answered(rec, opts, index, name, purpose, trainable)
   end
   local earlier = rec._checker:call(index, purpose, false, response.response_id, response.served_model)
   if trainable then weigh(sums, index, call, problem) end
-  if usage and purpose ~= "judge" then add_usage(sums, usage) end -- what judging costs is not the policy's
+  if usage and IS_POLICY[purpose] then add_usage(sums, usage) end -- what others cost is not the policy's
   if purpose == "agent" then sums.model_calls = sums.model_calls + 1 end
   local text = response.raw_response
   return put_call(name, "chat", nil, finish_of(response.finish or NO_FINISH), index, opts.leaf, response.served_model,

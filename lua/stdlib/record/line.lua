@@ -16,7 +16,7 @@ local M = { SCHEMA = "agentbox.trajectory/1" }
 ---@field final_status? string        # AgentBox's word for it
 ---@field stop { reason: string, class?: string, detail?: string }
 ---@field outcome? any
----@field reward? { scored: boolean, value?: number, outcome?: any, components?: table, scorer?: table }
+---@field reward? { scored: boolean, value?: number, outcome?: any, components?: table, agents?: table<string, number>, scorer?: table }
 ---@field verify? { success: boolean, exit_code?: integer, stdout?: string, stderr?: string, duration_s?: number, command?: string, report?: any }
 ---@field timing? table               # milliseconds by name
 ---@field sandbox? table
@@ -31,6 +31,20 @@ local function number(value)
   return value + 0.0
 end
 
+-- Rewards of single speakers; one of nobody is noted, not kept.
+local function agents_reward(rec, given)
+  local out
+  for name, value in pairs(given or {}) do
+    if rec:has_agent(name) then
+      out = out or {}
+      out[name] = number(value)
+    else
+      rec._notes[#rec._notes + 1] = ("reward: no speaker is called %s"):format(tostring(name))
+    end
+  end
+  return out
+end
+
 local function reward_of(rec, result)
   local given, out = result.reward or {}, {}
   local value = given.scored ~= false and number(given.value) or nil
@@ -40,6 +54,7 @@ local function reward_of(rec, result)
   if raw == nil then raw = result.outcome end
   out.outcome = number(raw) or rec:_raw(raw, "outcome")
   out.components = rec:_raw(given.components, "components")
+  out.agents = value and rec:_raw(agents_reward(rec, given.agents), "reward.agents")
   out.scorer = rec:_raw(given.scorer, "scorer")
   if given.scored and not value then
     rec._notes[#rec._notes + 1] = "reward: the scorer returned no finite number; unscored"
@@ -60,7 +75,7 @@ end
 local function metrics_of(rec, result, usage, duration_s)
   local out, timing = {}, result.timing or {}
   out.steps = rec._next_step or 0
-  out.tool_calls = rec._runs.n
+  out.tool_calls = #rec._runs
   out.model_calls = rec._sums.model_calls
   if usage then
     out.prompt_tokens = usage.prompt
@@ -113,6 +128,15 @@ local function task_of(rec)
   return rec:_raw(out, "task")
 end
 
+-- The speakers; of those beside the first, the last node of their thread.
+local function agents_of(rec)
+  local out = json.array {}
+  for i, entry in ipairs(rec._agents) do
+    out[i] = { name = entry.name, model = entry.model, trainable = entry.trainable, leaf = rec._leaf[entry.name] }
+  end
+  return out
+end
+
 local function stop_of(stop)
   local out = {}
   out.reason = stop.reason
@@ -159,7 +183,7 @@ function M.build(rec, result)
   line.group = opts.group and rec:_raw(opts.group, "group")
   line.task = task_of(rec)
   line.agent = rec:_raw(opts.agent or { name = rec._agent }, "agent")
-  line.agents = json.array(table.move(rec._agents, 1, #rec._agents, 1, {}))
+  line.agents = agents_of(rec)
   line.policy = policy_of(rec)
   line.status = result.status
   line.final_status = result.final_status

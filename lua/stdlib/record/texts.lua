@@ -4,42 +4,40 @@
 --- the log, and what is held of each is one integer; where the disk has no room they stay in memory, too.
 local M = {}
 
+--- A list; its elements are places in the log, or the texts themselves. Thousands of rollouts have a few of them each,
+--- so there is nothing else in one.
 ---@class agentbox.Texts
----@field n integer
----@field private list (integer|string)[]   # places in the log, or the texts themselves
 ---@field private log? agentbox.ScratchLog
----@field private between string
----@field private apart boolean             # the texts do not lie in the log one behind the other
+---@field private apart? boolean            # the texts do not lie in the log one behind the other
 local Texts = {}
 Texts.__index = Texts
 
 --- An empty list.
 ---@param scratch? agentbox.Scratch   # nil: all of it in memory
----@param between? string             # stands between two texts that are asked for together
 ---@return agentbox.Texts
-function M.new(scratch, between)
-  return setmetatable({ n = 0, list = {}, log = scratch and scratch:log(), between = between or "", apart = not scratch }, Texts)
+function M.new(scratch)
+  return setmetatable({ log = scratch and scratch:log() }, Texts)
 end
 
+-- Between two texts in the log is a comma, so that many are read as the inside of a JSON array.
 local function settle(self)
-  local list, n = self.list, self.n
-  local text = list[n]
+  local n = #self
+  local text = self[n]
   if type(text) ~= "string" then return end
-  local place = self.log:add(text, self.between)
-  if place then list[n] = place else self.apart = true end
+  local place = self.log:add(text, ",")
+  if place then self[n] = place else self.apart = true end
 end
 
 ---@param text string
 function Texts:add(text)
-  if self.log and self.n > 0 then settle(self) end
-  self.n = self.n + 1
-  self.list[self.n] = text
+  if self.log then settle(self) end
+  self[#self + 1] = text
 end
 
 ---@param n integer
 ---@return string
 function Texts:get(n)
-  local text = self.list[n]
+  local text = self[n]
   if type(text) == "string" then return text end
   local read, problem = self.log:get(text)
   return read or error(problem, 0)
@@ -49,29 +47,30 @@ end
 ---@param n integer
 ---@param text string
 function Texts:set(n, text)
-  if n < self.n then self.apart = true end
-  self.list[n] = text
+  if n < #self then self.apart = true end
+  self[n] = text
 end
 
---- The first `n` texts with what stands between them, in brackets.
+--- The first `n` texts as one JSON array.
 ---@param n integer
 ---@return string
 function Texts:joined(n)
-  if self.log and n == self.n and n > 0 then settle(self) end
-  if not self.apart and n > 0 then
-    local read, problem = self.log:span(self.list[1], self.list[n], "[", "]")
+  if n == 0 then return "[]" end
+  if self.log and n == #self then settle(self) end
+  if self.log and not self.apart then
+    local read, problem = self.log:span(self[1], self[n], "[", "]")
     return read or error(problem, 0)
   end
   local texts = {}
   for i = 1, n do texts[i] = self:get(i) end
-  return "[" .. table.concat(texts, self.between) .. "]"
+  return "[" .. table.concat(texts, ",") .. "]"
 end
 
 --- All of them.
 ---@return string[]
 function Texts:all()
   local texts = {}
-  for i = 1, self.n do texts[i] = self:get(i) end
+  for i = 1, #self do texts[i] = self:get(i) end
   return texts
 end
 
@@ -80,28 +79,37 @@ function Texts:close()
   if self.log then self.log:close() end
 end
 
+-- Bytes by name: 1 is the file, then the log, 2 has the places by name, all other keys are names.
+local Map = {}
+
+function Map:__index(name)
+  local place = (rawget(self, 2) or Map)[name]
+  if type(place) ~= "number" then return place end
+  local bytes, problem = rawget(self, 1):get(place)
+  return bytes or error(problem, 0)
+end
+
+function Map:__newindex(name, bytes)
+  if not rawget(self, 2) then
+    rawset(self, 1, rawget(self, 1):log())
+    rawset(self, 2, {})
+  end
+  rawget(self, 2)[name] = bytes and (rawget(self, 1):add(bytes) or bytes)
+end
+
+function Map:__pairs()
+  local places = rawget(self, 2) or {}
+  return function(_, name)
+    name = next(places, name)
+    if name then return name, self[name] end
+  end
+end
+
 --- Bytes by name, for a while: a table, or the like of one whose values are on the disk.
 ---@param scratch? agentbox.Scratch
 ---@return table<string, string>
 function M.map(scratch)
-  if not scratch then return {} end
-  local log, places = scratch:log(), {}
-  local function read(name)
-    local place = places[name]
-    if type(place) ~= "number" then return place end
-    local bytes, problem = log:get(place)
-    return bytes or error(problem, 0)
-  end
-  return setmetatable({}, {
-    __index = function(_, name) return read(name) end,
-    __newindex = function(_, name, bytes) places[name] = bytes and (log:add(bytes) or bytes) end,
-    __pairs = function()
-      return function(_, name)
-        name = next(places, name)
-        if name then return name, read(name) end
-      end
-    end,
-  })
+  return scratch and setmetatable({ scratch }, Map) or {}
 end
 
 return M
