@@ -4,9 +4,11 @@ local async = require "agentbox.async"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local limits = require "agentbox.limits"
+local schema = require "agentbox.schema"
 local new_call = require "agentbox.models.wire".call
 local sys = require "agentbox.sys.json"
 local time = require "agentbox.time"
+local tool_set = require "agentbox.tool.set"
 
 local M = {}
 
@@ -15,6 +17,11 @@ M.MAX_ARGUMENT_BYTES = 256 << 10
 
 local GRACE_S = 1
 local NO_CALLS = {}
+
+--- What a second speaker has in common with the first.
+local SHARED = {
+  "task", "sandbox", "rec", "budget", "rand", "log", "workspace", "workdir", "user", "one_by_one", "keep_thinking", "spent",
+}
 
 local new_message = sys.shape("role", "content")
 local new_answer = sys.shape("role", "tool_call_id", "name", "content")
@@ -51,10 +58,19 @@ end
 ---@field session string                # the same in every request of this rollout
 ---@field sampling? table
 ---@field doing? "model"|"tools"          # what it waits for now
+---@field speaker? string                # of a thread: its name
+---@field trainable? boolean             # of a thread: whether what it says may be trained on
 ---@field private request_meta table
 ---@field spent { model_s: number, tool_s: number }
 local Ctx = {}
 Ctx.__index = Ctx
+
+local function new_log(rec)
+  return {
+    info = function(text) rec:event("info", tostring(text)) end,
+    warn = function(text) rec:event("warn", tostring(text)) end,
+  }
+end
 
 --- Made by rollout.lua.
 ---@param fields table
@@ -63,11 +79,33 @@ function M.ctx(fields)
   fields.messages = json.array {}
   fields.request_meta = new_request_meta(fields)
   fields.spent = { model_s = 0, tool_s = 0 }
-  fields.log = {
-    info = function(text) fields.rec:event("info", tostring(text)) end,
-    warn = function(text) fields.rec:event("warn", tostring(text)) end,
-  }
+  fields.log = new_log(fields.rec)
   return setmetatable(fields, Ctx)
+end
+
+local THREAD = {
+  name = { "string", required = true }, model = { "map" }, trainable = { "boolean", default = false },
+  system = { "string" }, tools = { "map" }, sampling = { "map" },
+}
+
+--- A second speaker in the same rollout, with messages and a model of its own: a user, an opponent, a helper. What it
+--- says is a thread of its own in the record. It has no tools unless `tools` is a set of them (`tool.select`). The clock
+--- is the rollout's; turns and tokens count only for a speaker that is trained.
+---@param opts { name: string, model?: agentbox.Model, trainable?: boolean, system?: string, tools?: agentbox.ToolSet, sampling?: table }
+---@return agentbox.Ctx
+function Ctx:thread(opts)
+  opts = schema.options(opts, THREAD, "ctx:thread")
+  if self.rec:has_agent(opts.name) then error("ctx:thread: there is a speaker called " .. opts.name .. " already", 2) end
+  local model = opts.model or self.model
+  self.rec:agent(opts.name, { model = model.name, trainable = opts.trainable })
+  local own = {}
+  for _, key in ipairs(SHARED) do own[key] = self[key] end
+  own.model, own.tools, own.sampling = model, opts.tools or tool_set.new {}, opts.sampling
+  own.speaker, own.trainable, own.session = opts.name, opts.trainable, ("%s/%s"):format(self.session, opts.name)
+  own.messages, own.request_meta = json.array {}, new_request_meta(self)
+  setmetatable(own, Ctx)
+  if opts.system then own:say(M.message("system", opts.system), "prompt") end
+  return own
 end
 
 --- Records a named fact about this rollout.
@@ -91,7 +129,7 @@ end
 function Ctx:say(message, origin, call)
   local messages = self.messages
   messages[#messages + 1] = message
-  local node = self.rec:add(message, origin, call)
+  local node = self.rec:add(message, origin, call, self.speaker)
   self.leaf = node
   return node
 end
@@ -167,6 +205,14 @@ local function complete(model, request)
   return async.timeout(request.timeout_s + GRACE_S, model.complete, model, request)
 end
 
+local function record_call(self, response, problem, request)
+  local name = self.speaker
+  return self.rec:call {
+    response = response, error = problem, request = request, leaf = self.leaf, agent = name, thread = name,
+    purpose = name and (self.trainable and "subagent" or "aux") or nil, trainable = self.trainable,
+  }
+end
+
 --- One model call over the whole conversation: counted, recorded, appended.
 ---@async
 ---@return agentbox.Response? response
@@ -186,11 +232,11 @@ function Ctx:ask()
   if not response then
     if type(problem) ~= "table" then problem = err.new("model", tostring(problem or "the model gave no response")) end
     problem.waited_s = waited_s -- also tells a call of the model from whatever else may fail
-    self.rec:call { error = problem, request = request, leaf = self.leaf }
+    record_call(self, nil, problem, request)
     return nil, problem
   end
-  self.budget:spend(response.usage, response.message)
-  local call = self.rec:call { response = response, request = request, leaf = self.leaf }
+  if self.trainable ~= false then self.budget:spend(response.usage, response.message) end
+  local call = record_call(self, response, nil, request)
   self:say(wire_message(response.message, self.keep_thinking), "sampled", call)
   return response
 end
@@ -237,6 +283,11 @@ end
 ---@param opts? table
 ---@return fun(ctx: agentbox.Ctx): string, any
 function M.tool_loop(opts) return require("agentbox.agents.tool_loop").new(opts) end
+
+--- The tool loop with a model that plays the user; see agents/dialogue.lua.
+---@param opts table
+---@return fun(ctx: agentbox.Ctx): string, any
+function M.dialogue(opts) return require("agentbox.agents.dialogue").new(opts) end
 
 --- An agent, whatever was given: nil is the tool loop, a name a module, a table the loop's options.
 ---@param what nil|string|function|table

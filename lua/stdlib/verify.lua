@@ -110,6 +110,7 @@ end
 ---@field success boolean
 ---@field reward number
 ---@field components? { name: string, score: number, weight: number }[]
+---@field agents? table<string, number>   # rewards of single speakers (facts.agents)
 ---@field text? string
 ---@field exit_code? integer
 ---@field stdout? string
@@ -152,10 +153,13 @@ local function verdict_of(value, text, facts, spec)
     if problem then return bad_value(problem) end
   end
   if not finite(reward) then return bad_value("the verifier's number is " .. tostring(reward)) end
+  for name, number in pairs(facts.agents or {}) do
+    if not finite(number) then return bad_value(("the reward of %s is %s"):format(tostring(name), tostring(number))) end
+  end
   local success = facts.success
   if success == nil then success = reward >= spec.reward_success end
   return {
-    success = success, reward = reward, components = components, text = type(text) == "string" and text or nil,
+    success = success, reward = reward, components = components, agents = facts.agents, text = type(text) == "string" and text or nil,
     exit_code = facts.exit_code, stdout = facts.stdout, stderr = facts.stderr, duration_s = facts.duration_s,
     command = facts.command, report = facts.report, timed_out = facts.timed_out,
   }

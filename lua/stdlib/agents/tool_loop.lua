@@ -16,6 +16,7 @@ local M = {}
 local OPTIONS = {
   before_turn = { "function" },   -- (ctx, turn) → stop reason or nil
   after_turn = { "function" },    -- (ctx, turn, results) → stop reason or nil
+  on_answer = { "function" },     -- (ctx, text) → what the user says to it, or nil: it was the last
   on_tool_call = { "function" },  -- (ctx, call) → text that answers the call instead of running it, or nil
   max_repeats = { "integer", default = 6, min = 0 },    -- identical turns in a row; 0 is no limit
   max_malformed = { "integer", default = 5, min = 0 },  -- turns in a row without one usable call
@@ -75,11 +76,22 @@ end
 
 -- ---------------------------------------------------------------- one turn
 
-local function without_calls(ctx, response, progress)
+--- A final answer, unless the hook has something to say to it.
+local function answered(ctx, content, progress, on_answer)
+  local said, detail
+  if on_answer then said, detail = on_answer(ctx, content) end
+  if said == nil then return "final_answer", detail end
+  if type(said) ~= "string" then error("agent.tool_loop: on_answer must return a text or nil, not a " .. type(said), 0) end
+  progress.empty = 0
+  ctx:inject("user", said)
+  ctx.budget:end_turn()
+end
+
+local function without_calls(ctx, response, progress, opts)
   local content = response.message.content
   if type(content) == "string" and content:find("%S") then
     if response.finish.norm == "length" then return "call_length", "the reply was cut off at the output limit" end
-    return "final_answer"
+    return answered(ctx, content, progress, opts.on_answer)
   end
   if response.finish.norm == "content_filter" then return "model_abort", "the server filtered the reply" end
   if response.finish.norm == "length" then return "call_length", "the output limit was reached before any text" end
@@ -148,13 +160,13 @@ local function turn(ctx, progress, opts)
   if not response then return outcome.of_call(problem, ctx.budget), problem end
   local calls = response.message.tool_calls
   if calls and calls ~= json.null and #calls > 0 then return with_calls(ctx, response, progress, opts) end
-  return without_calls(ctx, response, progress)
+  return without_calls(ctx, response, progress, opts)
 end
 
 -- ---------------------------------------------------------------- the loop
 
 --- Makes the agent.
----@param opts? table   # before_turn, after_turn, on_tool_call, max_repeats, max_malformed, max_empty
+---@param opts? table   # before_turn, after_turn, on_answer, on_tool_call, max_repeats, max_malformed, max_empty
 ---@return fun(ctx: agentbox.Ctx): string, any   # stop reason and, for failures, why
 function M.new(opts)
   opts = schema.options(opts, OPTIONS, "agent.tool_loop")

@@ -251,6 +251,15 @@ function M.group(t)
   return group.id, math.tointeger(group.index) or 0
 end
 
+--- The reward of a row: that of its speaker, where the verifier gave one, else the rollout's.
+---@param t agentbox.Traj
+---@param row agentbox.Row
+---@return number
+function M.reward(t, row)
+  local agents = choice.plain(t.line.reward.agents)
+  return (agents and agents[row.calls[1].agent] or t.reward) + 0.0
+end
+
 --- Whether the last thing that a row says was cut off by a limit.
 ---@param row agentbox.Row
 ---@return boolean

@@ -33,8 +33,8 @@ function M.convert(t)
   out.observation_tokens = rows.list(row, "ids")
   out.action_ranges = rows.ranges(row)
   out.rollout_log_probs = rows.list(row, "lp")
-  out.reward = t.reward + 0.0
-  out.scores = t.reward + 0.0
+  out.reward = rows.reward(t, row)
+  out.scores = out.reward
   out.truncated = rows.truncated(row) or t.status == "truncated"
   out.extra_logs = json.object {}
   out.extra_logs.turns = #row.calls

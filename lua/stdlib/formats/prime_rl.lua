@@ -36,7 +36,7 @@ function M.convert(t, opts)
     out.logprobs = rows.list(row, "lp")
     out.temperatures = rows.fill(row, temperature(row))
     out.env_name = agent.name or "agentbox"
-    out.reward = t.reward + 0.0
+    out.reward = rows.reward(t, row)
     out.group_id = rows.group(t)
     out.trajectory_id = t.id
     docs[i] = out

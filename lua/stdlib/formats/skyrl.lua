@@ -20,9 +20,9 @@ local M = {
 }
 
 local function reward_of(t, row, stepwise, is_last)
-  if not stepwise then return t.reward + 0.0 end
+  if not stepwise then return rows.reward(t, row) end
   local n = row.n - row.prompt_len
-  local text = ("0.0,"):rep(n - 1) .. json.encode(is_last and t.reward + 0.0 or 0.0)
+  local text = ("0.0,"):rep(n - 1) .. json.encode(is_last and rows.reward(t, row) or 0.0)
   return sys.trusted("[" .. text .. "]")
 end
 

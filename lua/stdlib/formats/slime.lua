@@ -50,7 +50,7 @@ local function sample_of(t, row, share)
   out.response_length = row.n - row.prompt_len
   out.loss_mask = rows.list(row, "mask", "response")
   out.rollout_log_probs = rows.list(row, "lp", "response")
-  out.reward = t.reward / share
+  out.reward = rows.reward(t, row) / share
   out.weight_versions = versions_of(row)
   out.status = rows.truncated(row) and "truncated" or STATUS[t.status] or "completed"
   out.metadata = json.object { task_id = t.task_id }

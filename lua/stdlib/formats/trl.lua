@@ -32,7 +32,7 @@ local function row_of(t, row)
   out.completion_ids = rows.list(row, "ids", "response")
   out.logprobs = rows.list(row, "lp", "response")
   out.env_mask = rows.list(row, "mask", "response")
-  out.reward = t.reward + 0.0
+  out.reward = rows.reward(t, row)
   out.task_id = t.task_id
   out.trajectory_id = t.id
   out.group_id = group

@@ -63,7 +63,7 @@ function M.convert(t, opts)
     out.response_ids = rows.list(row, "ids", "response")
     out.response_mask = rows.list(row, "mask", "response")
     out.response_logprobs = rows.list(row, "lp", "response")
-    out.reward_score = t.reward + 0.0
+    out.reward_score = rows.reward(t, row)
     out.num_turns = n_turns
     out.metrics = metrics_of(t)
     out.extra_fields = extra_of(t, row, i, #list)

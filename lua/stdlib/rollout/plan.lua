@@ -33,7 +33,8 @@ local AGENT = {
   step_penalty = { "number" }, timeout_penalty = { "number" }, max_steps_penalty = { "number" },
   max_tokens = { "integer", min = 0 }, max_model_calls = { "integer", min = 0 },
   max_repeats = { "integer", min = 0 }, max_malformed = { "integer", min = 0 }, max_empty = { "integer", min = 0 },
-  before_turn = { "function" }, after_turn = { "function" }, on_tool_call = { "function" },
+  before_turn = { "function" }, after_turn = { "function" }, on_answer = { "function" },
+  on_tool_call = { "function" },
   cpu_s = { "number", min = 0 }, memory_mb = { "integer", min = 1 },
 }
 
@@ -57,7 +58,8 @@ M.OPTIONS = {
   from = { "record", fields = { traj = { "string|table", required = true }, turn = { "integer", min = 0, required = true } } },
 }
 
-local LOOP = { "max_repeats", "max_malformed", "max_empty", "before_turn", "after_turn", "on_tool_call" }
+local LOOP = { "max_repeats", "max_malformed", "max_empty", "before_turn", "after_turn", "on_answer",
+  "on_tool_call" }
 
 local function bad(text) return nil, err.new("config", text) end
 

@@ -36,6 +36,7 @@ local function reward_of(ro, out)
   local components = out.scored and ro.verdict.components or nil
   return {
     scored = out.scored, value = out.reward, outcome = out.raw, components = components,
+    agents = out.scored and ro.verdict.agents or nil,
     scorer = { name = ro.plan.verifier_name },
   }
 end
