@@ -229,7 +229,13 @@ function M.test_verifiers()
   lu.assertEquals({ ids, table.concat(mask) }, { { 1, 2, 3, 10, 11, 4, 12, 5, 6, 13, 14 }, "00011010011" })
   lu.assertEquals({ docs[3].traces[1].rewards.reward, docs[3].ok, docs[1].traces[1].rewards.reward.score }, { json.null, false, 1.0 })
   lu.assertEquals(docs[3].traces[1].errors[1].type, "agentbox.sandbox.sandbox_error")
-  lu.assertEquals(result.losses[1].what, "token ids of calls that do not go on from the one before")
+  local forked = {}
+  for i, node in ipairs(docs[2].traces[1].nodes) do
+    if node.token_ids then forked[#forked + 1] = { i - 1, node.parent, values(node.token_ids) } end
+  end
+  -- what forked stands in a branch of its own, from the root on, and the call after it goes on from there
+  lu.assertEquals(forked, { { 2, 1, { 1, 2, 3, 10 } }, { 4, 3, { 4, 11 } }, { 12, 11, { 1, 7, 12 } }, { 14, 13, { 8, 13 } } })
+  lu.assertEquals({ docs[2].traces[1].calls[3].node, docs[2].traces[1].nodes[7].parent, #result.losses }, { 12, json.null, 0 })
   docs, result = written("verifiers", { form = "legacy" })
   lu.assertEquals({ #docs, #docs[1].prompt, #docs[1].completion, #docs[1].trajectory }, { 2, 2, 5, 3 })
   lu.assertEquals(values(docs[1].trajectory[2].tokens.completion_ids), { 12 })

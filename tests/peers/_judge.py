@@ -67,5 +67,5 @@ def line_up(folder, rows, whole):
     if whole:
         scored = {entry["id"]: entry for entry in lines(folder, "calls.jsonl") if entry["scored"]}
         wanted = {(id, token) for id, entry in scored.items() for call in entry["calls"] for token in call["out"]}
-        assert seen == wanted, f"{len(wanted - seen)} of {len(wanted)} sampled ids are missing"
+        assert not wanted - seen, f"{len(wanted - seen)} of {len(wanted)} sampled ids are missing"
     return len(seen)

@@ -1,8 +1,8 @@
 --- Nodes and calls of a record as verifiers' message graph (v1, 0.4): each node with the ids that it adds to its path.
 ---
 --- Which ids a tool's or user's message became is not known, so the whole tail of a prompt goes to the assistant's node
---- that follows it, masked. A path's nodes then give the exact prompt and output again; where a prompt does not go on from
---- the call before (a drift), the node carries no ids, and the loss report says so.
+--- that follows it, masked. A path's nodes then give the exact prompt and output again. Where a prompt does not go on from the
+--- call before (a drift), its messages stand in the graph once more, as a branch with ids of its own.
 local choice = require "agentbox.formats._choice"
 local json = require "agentbox.json"
 local sys = require "agentbox.sys.json"
@@ -43,40 +43,104 @@ function M.message(message)
   return out
 end
 
--- The ids that a sampled node adds: the tail of its prompt, masked, and its output.
-local function add_planes(call, out, lost)
-  if not tokens.is_rl_grade(call) then return lost(choice.NO_TOKENS) end
-  local drift = call.tokens.drift
-  if drift ~= "first" and drift ~= "clean" then return lost "token ids of calls that do not go on from the one before" end
-  local prompt = call.tokens.prompt
-  if json.type(prompt) == "raw" and prompt:text():sub(1, 1) == "{" then prompt = prompt:decode() end
-  local tail = json.is_object(prompt) and prompt.tail or json.type(prompt) == "raw" and prompt:decode() or prompt
-  local given = choice.plain(call.tokens.out)
-  local ids, mask = json.array(table.move(tail, 1, #tail, 1, {})), json.array {}
-  table.move(given, 1, #given, #ids + 1, ids)
-  for i = 1, #ids do mask[i] = i > #tail and call.trainable end
-  out.token_ids, out.mask = ids, mask
-  out.logprobs = call.trainable and call.tokens.lp or sys.trusted "[]"
+-- The graph while it is made: `current` is where each node of the record stands in the newest branch, `ends` the call whose
+-- prompt and output a path's ids are up to a node.
+local function new_graph(t, lost)
+  return { t = t, lost = lost, nodes = json.array {}, current = {}, place = {}, ends = {}, memo = {} }
 end
 
---- The nodes; nil and why when a message cannot be said.
+local function emit(graph, node, parent, call)
+  local item = json.object {}
+  item.parent = parent and parent - 1 or json.null
+  item.message = M.message(choice.message(node))
+  if not item.message then return nil, "a message of a role that verifiers does not know" end
+  item.sampled = call and true or false
+  item.timestamp = call and call.t and call.t[#call.t] or graph.t.line.started
+  graph.nodes[#graph.nodes + 1] = item
+  return item
+end
+
+-- The call that the ids of a path end with; nil when none of its nodes has any.
+local function end_of(graph, at)
+  while at do
+    if graph.ends[at] then return graph.ends[at] end
+    local parent = choice.plain(graph.nodes[at].parent)
+    at = parent and parent + 1
+  end
+end
+
+-- The path to a node once more, for a call whose prompt is another one than its messages' ids so far: no ids, nothing sampled.
+local function branch(graph, index)
+  local path, parent = {}, nil
+  local at = index
+  while at do
+    path[#path + 1] = at
+    at = choice.plain(graph.t.line.nodes[at + 1].p)
+  end
+  for i = #path, 1, -1 do
+    local ok, reason = emit(graph, graph.t.line.nodes[path[i] + 1], parent)
+    if not ok then return nil, reason end
+    parent = #graph.nodes
+    graph.current[path[i]] = parent
+  end
+  return parent
+end
+
+local function put_planes(item, call, before, given)
+  local ids, mask = json.array(table.move(before, 1, #before, 1, {})), json.array {}
+  table.move(given, 1, #given, #ids + 1, ids)
+  for i = 1, #ids do mask[i] = i > #before and call.trainable end
+  item.token_ids = ids
+  item.mask = mask
+  item.logprobs = call.trainable and call.tokens.lp or sys.trusted "[]"
+end
+
+-- A sampled node: its ids are the new ones of its prompt, masked, and its output. A prompt that does not go on with exactly what
+-- the path's ids are begins a branch of its own, with all of them.
+local function sampled(graph, node, call)
+  local parent = choice.plain(node.p)
+  local at = parent and graph.current[parent]
+  if not tokens.is_rl_grade(call) then
+    graph.lost(choice.NO_TOKENS)
+    return emit(graph, node, at, call)
+  end
+  local last, packed = end_of(graph, at), call.tokens.prompt
+  if json.type(packed) == "raw" then packed = packed:decode() end
+  local goes_on = last and call.tokens.drift == "clean" and json.is_object(packed) and packed.base == last
+  if last and not goes_on then
+    local reason
+    at, reason = branch(graph, parent)
+    if not at then return nil, reason end
+  end
+  local planes = tokens.unpack(graph.t.line.calls, call, graph.memo)
+  local before = goes_on and packed.tail or planes.prompt
+  local item, reason = emit(graph, node, at, call)
+  if not item then return nil, reason end
+  put_planes(item, call, before, planes.out)
+  graph.ends[#graph.nodes] = call.i
+  return item
+end
+
+--- The nodes, and where each call's message stands among them (from 0); nil and why when a message cannot be said.
 ---@param t agentbox.Traj
 ---@param lost fun(what: string)
 ---@return table[]? nodes
----@return string? reason
+---@return table<integer, integer>|string place_or_reason
 function M.nodes(t, lost)
-  local out = json.array {}
+  local graph = new_graph(t, lost)
   for i, node in ipairs(t.line.nodes) do
-    local item, call = json.object {}, node.o == "sampled" and choice.call(t, node)
-    item.parent = choice.plain(node.p) or json.null
-    item.message = M.message(choice.message(node))
-    if not item.message then return nil, "a message of a role that verifiers does not know" end
-    item.sampled = call and true or false
-    item.timestamp = call and call.t and call.t[#call.t] or t.line.started
-    if call then add_planes(call, item, lost) end
-    out[i] = item
+    local call, parent = node.o == "sampled" and choice.call(t, node), choice.plain(node.p)
+    local item, reason
+    if call then
+      item, reason = sampled(graph, node, call)
+    else
+      item, reason = emit(graph, node, parent and graph.current[parent])
+    end
+    if not item then return nil, reason end
+    graph.current[i - 1] = #graph.nodes
+    if call then graph.place[i - 1] = #graph.nodes - 1 end
   end
-  return out
+  return graph.nodes, graph.place
 end
 
 local FINISH = { stop = true, length = true, tool_calls = true }
@@ -97,12 +161,13 @@ end
 
 --- The calls, failed ones too.
 ---@param t agentbox.Traj
+---@param place table<integer, integer>   # of their messages
 ---@return table[]
-function M.calls(t)
+function M.calls(t, place)
   local out = json.array {}
   for i, call in ipairs(t.line.calls) do
     local item, problem = json.object {}, choice.plain(call.error)
-    item.node = choice.plain(call.out)
+    item.node = choice.plain(call.out) and place[call.out]
     item.model = choice.plain(call.model) or choice.plain(t.line.policy.model)
     item.endpoint = "/chat/completions"
     item.finish_reason = call.finish and FINISH[call.finish.norm] and call.finish.norm or nil

@@ -84,13 +84,13 @@ local function tools_of(t)
 end
 
 local function trace_of(t, lost)
-  local nodes, reason = trace.nodes(t, lost)
-  if not nodes then return nil, reason end
+  local nodes, place = trace.nodes(t, lost)
+  if not nodes then return nil, place end
   local out, agent = json.object {}, json.object {}
   agent.config, agent.name, agent.trainable = json.object {}, (choice.plain(t.line.agent) or {}).name or "agent", true
   out.version, out.id = 1, t.id
   out.task, out.agent = task_of(t), agent
-  out.tools, out.nodes, out.calls = tools_of(t), nodes, trace.calls(t)
+  out.tools, out.nodes, out.calls = tools_of(t), nodes, trace.calls(t, place)
   out.rewards, out.metrics = rewards_of(t), metrics_of(t)
   out.info = json.object {}
   out.info.final_status, out.info.run = t.final_status, t.run_id
