@@ -170,6 +170,24 @@ function M.test_B128_a_wrong_suite_is_an_error_that_names_the_place()
   lu.assertEquals(assert(suites.load(dir .. "/bom")).manifest.suite_id, "s")
 end
 
+function M.test_a_subset_is_chosen_by_ids_and_globs_in_the_suites_order()
+  local choose = require "agentbox.suite.subset".choose
+  local tasks = { { task_id = "fix/a" }, { task_id = "fix/b" }, { task_id = "new" }, { task_id = "new#2x" } }
+  local function ids(opts)
+    local chosen, err = choose(tasks, opts)
+    if not chosen then return err.code end
+    local out = {}
+    for i, one in ipairs(chosen) do out[i] = one.task_id end
+    return table.concat(out, " ")
+  end
+  lu.assertEquals(ids {}, "fix/a fix/b new new#2x")
+  lu.assertEquals(ids { tasks = { "new", "fix/*" } }, "fix/a fix/b new")
+  lu.assertEquals(ids { tasks = { "fix/*" }, limit = 1 }, "fix/a")
+  lu.assertEquals(ids { tasks = { "new", "nothing" } }, "usage")
+  tasks[4].task_id = "new#2"
+  lu.assertEquals(ids {}, "task")
+end
+
 -- ---------------------------------------------------------------- students
 
 function M.test_F8_a_student_is_split_before_the_scheme()

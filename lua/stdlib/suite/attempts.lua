@@ -80,6 +80,14 @@ local function add_time(row, line, metrics)
   row.total_ms = number(timing.total_ms) or (row.duration_s or 0) * 1000
 end
 
+-- Which attempt at its task a record is: of a suite's run its group is called TASK, TASK#2, ...
+local function index_of(group, task)
+  if not group then return 0 end
+  local id = tostring(value_of(group.id))
+  local round = id:sub(1, #task) == task and math.tointeger(tonumber(id:sub(#task + 1):match "^#(%d+)$"))
+  return (round or 1) - 1 + (number(group.index) or 0)
+end
+
 --- The row of a record.
 ---@param line table
 ---@param model string   # id of the student
@@ -88,9 +96,9 @@ end
 function M.row(line, model, path)
   local metrics, about, group = value_of(line.metrics) or {}, value_of(line.task) or {}, value_of(line.group)
   local class, metadata = value_of(line.stop.class), value_of(line.metadata) or {}
-  local status = value_of(line.final_status) or line.status
+  local status, task = value_of(line.final_status) or line.status, tostring(value_of(about.id))
   local row = {
-    model = model, task = tostring(value_of(about.id)), index = group and number(group.index) or 0,
+    model = model, task = task, index = index_of(group, task),
     attempt = number(line.attempt) or 0, id = line.id, slot = summary.slot(group, line.id), scored = line.reward.scored == true,
     status = status, stop = line.stop.reason, class = class, steps = number(metrics.steps) or 0,
     tool_calls = number(metrics.tool_calls) or 0, calls = #line.calls, prompt = 0, cached = 0, completion = 0, told = false,

@@ -129,6 +129,14 @@ local function preparer(suite, over)
   end
 end
 
+-- Every task once, then every task again: what a run that is stopped early has is spread over the suite. Attempts are no
+-- groups: one that could not be made is made again by itself.
+local function rounds(tasks, n)
+  local list = {}
+  for _ = 1, n do table.move(tasks, 1, #tasks, #list + 1, list) end
+  return list
+end
+
 function SuiteRun:_runner_options(student, one)
   local opts, quota = self.opts, self.opts.max_errors
   local out = ("%s/models/%s/trajectories"):format(self.dir, one.dir)
@@ -136,12 +144,12 @@ function SuiteRun:_runner_options(student, one)
   local meta = json.object {}
   put(meta, "tasks", opts.suite.root, "model", student.model.name, "bench", self.doc.report_id)
   return {
-    tasks = table.move(self.tasks, 1, #self.tasks, 1, {}), model = student.model, n = self.doc.n, group_size = self.doc.n,
+    tasks = rounds(self.tasks, self.doc.n), model = student.model,
     concurrency = student.concurrency or opts.concurrency or opts.suite.manifest.concurrency, out = out, run_id = one.run_id,
     resume = begun, retry_errors = opts.retry_errors, attempts = opts.attempts,
     max_errors = quota >= 1 and quota or math.max(BROKEN, quota), seed = self.doc.seed ~= json.null and self.doc.seed or nil,
     prepare = preparer(opts.suite, opts.overrides), limits = opts.limits, agentbox_json = opts.save_trajectories, meta = meta,
-    total = #self.tasks * self.doc.n, min_group = 1, retry_wait_s = opts.retry_wait_s,
+    total = #self.tasks * self.doc.n, retry_wait_s = opts.retry_wait_s,
     on_event = opts.on_event and function(kind, fields) opts.on_event(student.id, kind, fields) end,
   }
 end

@@ -5,6 +5,7 @@ local fs = require "agentbox.fs"
 local json = require "agentbox.json"
 local model = require "agentbox.model"
 local schema = require "agentbox.schema"
+local secret = require "agentbox.secret"
 local task = require "agentbox.task"
 local yaml = require "agentbox.yaml"
 
@@ -102,7 +103,17 @@ local OPENED = { "model", "base_url", "base_urls", "timeout_s", "stream", "token
 
 local PROBE_TRIES = 3
 
+-- A password in an address is a secret, like a key.
+local function register_passwords(entry)
+  local urls = table.move(entry.base_urls or {}, 1, #(entry.base_urls or {}), 2, { entry.base_url })
+  for _, url in pairs(urls) do
+    local password = url:match "^%a+://[^/]*:([^/@]+)@"
+    if password then secret.register(password) end
+  end
+end
+
 local function of_server(entry, defaults, max_tries)
+  register_passwords(entry)
   local body = {}
   for key, value in pairs(defaults.extra_body or {}) do body[key] = value end
   for key, value in pairs(entry.extra_body or {}) do body[key] = value end

@@ -7,6 +7,16 @@ local json = require "agentbox.json"
 
 local M = {}
 
+-- The second attempt at task `a` is called `a#2` in the record.
+local function clash_of(tasks)
+  local ids = {}
+  for _, task in ipairs(tasks) do ids[task.task_id] = true end
+  for _, task in ipairs(tasks) do
+    local stem = task.task_id:match "^(.*)#%d+$"
+    if stem and ids[stem] then return task.task_id end
+  end
+end
+
 --- The tasks to run, in the suite's order.
 ---@param tasks agentbox.Task[]
 ---@param opts { limit?: integer, tasks?: string[] }   # ids, or globs over them
@@ -27,6 +37,8 @@ function M.choose(tasks, opts)
     if not matched[i] then return nil, err.new("usage", ("no task of the suite is called %s"):format(pattern)) end
   end
   if #out == 0 then return nil, err.new("usage", "no tasks are left to run") end
+  local clash = clash_of(out)
+  if clash then return nil, err.new("task", ("the task %s has the name of another one's attempt; give it another id"):format(clash)) end
   return out
 end
 
