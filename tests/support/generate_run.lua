@@ -1,30 +1,7 @@
 -- A batch whose process kills itself at its nth write to the disk (KILL_AT; 0 never): before it or after it by turns.
 local ab = require "agentbox"
 
-local at, count = tonumber(os.getenv "KILL_AT"), 0
-
-local function die() os.execute "kill -9 $PPID" end
-
-local function deadly(fn)
-  return function(...)
-    count = count + 1
-    local mine = count
-    if mine * 2 - 1 == at then die() end
-    local result = table.pack(fn(...))
-    if mine * 2 == at then die() end
-    return table.unpack(result, 1, result.n)
-  end
-end
-
-local log = require "agentbox.store.log"
-local open = log.open
-function log.open(opts)
-  local one, problem = open(opts)
-  if one then one.append = deadly(one.append) end
-  return one, problem
-end
-local fs = require "agentbox.fs"
-fs.rename = deadly(fs.rename)
+dofile "tests/support/deadly.lua"(tonumber(os.getenv "KILL_AT"))
 
 local language = ab.generate.language {
   api = 1, name = "words", extensions = { "txt" }, is_test = function(path) return path:find "^tests/" ~= nil end,

@@ -211,7 +211,7 @@ function M.pipeline(args, config, more)
     dedup = not args.no_dedup, families = files.families, seeds = files.seeds, mix = files.mix, seed = args.seed,
     difficulties = args.difficulty and { args.difficulty } or nil, constraints = args.constraints,
     max_tokens = not args.max_tokens and of_teacher or max_tokens, min_asserts = args.min_asserts, strict_paths = args.strict_paths,
-    min_mutation = args.min_mutation, sandbox = args.backend and { backend = args.backend } or nil,
+    repeats = args.repeats, mutants = args.mutants, min_mutation = args.min_mutation, sandbox = args.backend and { backend = args.backend } or nil,
     parents = more and more.parents, how = more and more.how,
   }
 end

@@ -49,6 +49,8 @@ local GATES = options({
   { "--dspy", "means nothing here, as --no-dspy: signatures are built in" }, { "--no-dspy", "the same" },
   { "--min-asserts", "N", "in the tests (default: 3)", integer = true },
   { "--strict-paths", "the description must name a file, imports must be there" },
+  { "--repeats", "N", "times that the solution must pass (default: 3)", integer = true },
+  { "--mutants", "N", "faults put into the solution (default: 8)", integer = true },
   { "--min-mutation", "X", "share of faults in the solution that the tests must notice (default: 0.5)", number = true },
   { "--corpus", "PATH", "reject what stands in these files (repeatable)", repeats = true },
   { "--max-share", "X", "of a task that may stand in the corpus (default: 0.1)", number = true },
