@@ -57,7 +57,7 @@ function M.test_what_was_made_is_removed_when_the_rest_fails()
   end
 end
 
-function M.test_a_container_that_dies_at_once_says_why()
+function M.test_b46_a_container_that_dies_at_once_says_why()
   fails("greet cut", "memory limit")
 end
 

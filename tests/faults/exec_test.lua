@@ -70,7 +70,7 @@ function M.test_b03_cancel_kill_and_timeout_end_the_whole_tree()
       while live.count(sb, mark) < 4 do async.sleep(0.01) end
       finish()
       -- Backend none has no view of what left its group.
-      if backend == "native" then until_count(sb, mark, 0) end
+      if backend ~= "none" then until_count(sb, mark, 0) end
       sb:exec(("pkill -9 -f %s"):format(mark))
       lu.assertEquals(assert(sb:exec "echo alive").stdout, "alive\n", name)
     end
@@ -80,7 +80,7 @@ end
 function M.test_b04_a_hanging_scorer_is_ended_with_all_that_it_started()
   local mark = tag()
   local task = { task_id = "t", description = "d", verifier = {
-    command = ("python3 -c 'while 1: pass' %s & wait"):format(mark), timeout_s = 1,
+    command = ("sh -c 'while :; do :; done' %s & wait"):format(mark), timeout_s = 1,
   } }
   local jobs = {}
   for i = 1, 12 do jobs[i] = i end

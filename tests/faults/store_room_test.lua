@@ -40,7 +40,7 @@ local function fill(leave_kib)
 end
 
 -- Twenty rollouts end on a full disk; they wait, nothing is lost, and the run goes on when there is room.
-function M.test_a_full_disk_is_waited_for()
+function M.test_b43_a_full_disk_is_waited_for()
   local disk <close> = small_disk() -- luacheck: ignore disk
   local s <close> = assert(store.open(dir, { run_id = "r", full_wait_s = 60 }))
   assert(s:append(sample(0)))

@@ -207,15 +207,13 @@ function M.test_what_a_sandbox_stands_on_is_not_collected()
   plain:close()
 end
 
--- B41
-function M.test_an_entrypoint_swallows_nothing()
+function M.test_b41_an_entrypoint_swallows_nothing()
   assert(import("saved_entrypoint.tar", { name = "entry:1" }))
   local sb <close> = assert(ab.sandbox.create { image = "entry:1" })
   lu.assertEquals(sb:must_exec("echo ok").stdout, "ok\n")
 end
 
--- B43
-function M.test_a_full_disk_is_told_and_leaves_nothing()
+function M.test_b43_a_full_disk_is_told_and_leaves_nothing()
   if not lab.root then ab.test.skip "only root can mount a small disk" end
   local said = lab.sh(([[unshare -m sh -c 'mkdir %s/small && mount -t tmpfs -o size=6m none %s/small || exit 1
     AGENTBOX_HOME=%s/small/home; export AGENTBOX_HOME

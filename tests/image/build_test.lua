@@ -82,8 +82,7 @@ function M.test_the_base_is_not_changed()
   lu.assertEquals(sh("built", "cat /data/lower; ls /bin/seq 2>/dev/null || echo gone"), "changed\ngone\n")
 end
 
--- B44
-function M.test_an_edited_recipe_is_another_image_and_edited_back_the_first()
+function M.test_b44_an_edited_recipe_is_another_image_and_edited_back_the_first()
   local first = assert(build "FROM base\nRUN echo 1 > /n\nRUN echo x > /x")
   local second = assert(build "FROM base\nRUN echo 2 > /n\nRUN echo x > /x")
   lu.assertNotEquals(second.id, first.id)

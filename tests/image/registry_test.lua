@@ -127,8 +127,7 @@ function M.test_names_that_are_none()
   end
 end
 
--- B47
-function M.test_a_token_for_a_password_of_that_registry_only()
+function M.test_b47_a_token_for_a_password_of_that_registry_only()
   local text, name = pulls "auth"
   local config = lab.dir .. "/docker" .. count
   assert(fs.mkdir(config))

@@ -14,8 +14,9 @@ local count = 0
 
 ---@param mode string                 # see fakedocker.py
 ---@param call_s? number              # deadline of one call
+---@param engine? "docker"|"podman"   # what it stands for
 ---@return table
-function M.start(mode, call_s)
+function M.start(mode, call_s, engine)
   count = count + 1
   local dir = assert(fs.tmpdir "agentbox-fakedocker-")
   local socket = dir .. "/s"
@@ -23,9 +24,9 @@ function M.start(mode, call_s)
   local pipe <close> = assert(io.popen(command, "r"))
   assert(pipe:read "l" == "ready", "fakedocker did not start")
   local name = "fakedocker" .. count
-  local backend = backends.new("docker", "unix://" .. socket)
+  local backend = backends.new(engine or "docker", "unix://" .. socket)
   local api = assert(backend.api())
-  api.call_s, api.keep_alive = call_s or 20, false
+  api.call_s, api.keep_alive, api.swept = call_s or 20, false, true
   package.loaded["agentbox.backends." .. name] = backend
   local daemon = { backend = name, api = api }
   function daemon.log() return fs.read(socket .. ".log", 1 << 20) or "" end

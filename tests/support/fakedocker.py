@@ -8,6 +8,8 @@
   proxy REAL SIZE DELAY_MS CUT STALL
                    everything goes to the real socket; of an attached stream come pieces of SIZE bytes, DELAY_MS apart,
                    and after CUT (or STALL) bytes the end (or nothing more); 0 for never
+  busy REAL NTH    everything goes to the real socket; every NTH creation of a container is refused, and each is logged as
+                   `creating N` with how many are under way
 
 Prints a line when it listens, writes each request to SOCKET.log, and ends with WATCH_PID.
 """
@@ -140,14 +142,34 @@ def pump_slowly(src, dst, size, delay, cut, stall):
                 time.sleep(delay / 1000)
 
 
+created = {"all": 0, "now": 0}
+creating = threading.Lock()
+
+
+def begin_create(conn):
+    """Counts one; false when it was refused."""
+    with creating:
+        created["all"] += 1
+        created["now"] += 1
+        log.write("creating %d\n" % created["now"])
+        if created["all"] % int(mode[2]):
+            return True
+        created["now"] -= 1
+    answer(conn, "500 Internal Server Error", '{"message":"on purpose"}')
+    return False
+
+
 def serve_proxy(conn):
     real = socket.socket(socket.AF_UNIX)
     real.connect(mode[1])
     first = conn.recv(65536)
     line = first.split(b"\r\n")[0].decode(errors="replace")
     log.write(line + "\n")
+    counted = mode[0] == "busy" and "/containers/create" in line
+    if counted and not begin_create(conn):
+        return
     real.sendall(first)
-    numbers = [int(n) for n in mode[2:6]] if "/attach" in line else [0, 0, 0, 0]
+    numbers = [int(n) for n in mode[2:6]] if mode[0] == "proxy" and "/attach" in line else [0, 0, 0, 0]
 
     def up():
         try:
@@ -164,6 +186,9 @@ def serve_proxy(conn):
     try:
         pump_slowly(real, conn, *numbers)
     finally:
+        if counted:
+            with creating:
+                created["now"] -= 1
         for end in (real, conn):
             try:
                 end.shutdown(socket.SHUT_RDWR)
@@ -174,7 +199,7 @@ def serve_proxy(conn):
 
 def serve(conn):
     try:
-        (serve_proxy if mode[0] == "proxy" else serve_fake)(conn)
+        (serve_proxy if mode[0] in ("proxy", "busy") else serve_fake)(conn)
     except OSError:
         pass
     finally:

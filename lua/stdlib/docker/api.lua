@@ -253,21 +253,25 @@ function Api:attach(id)
   local connection
   connection, problem = sys_http.connect(spec)
   if not connection then return nil, unreachable(self, problem) end
-  local late
+  local late, kept
   local alarm = fiber.spawn(function()
     fiber.sleep(self.call_s)
     late = true
     connection:close()
   end)
+  -- Also when whoever asked is cancelled meanwhile.
+  local _ <close> = setmetatable({}, { __close = function()
+    alarm:cancel()
+    if not kept then connection:close() end
+  end })
   local query = { stream = 1, stdin = 1, stdout = 1, stderr = 1 }
   local sent
   sent, problem = connection:send(("POST %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
     .. "Content-Type: text/plain\r\n\r\n"):format(target(self, name, query), self.engine))
   local status, rest
   if sent then status, rest = read_head(connection) else rest = problem end
-  alarm:cancel()
-  if status == 101 or status == 200 then return connection, rest end
-  connection:close()
+  kept = (status == 101 or status == 200) and not late
+  if kept then return connection, rest end
   if late then rest = err.new("timeout", ("no answer within %g s (attach)"):format(self.call_s)) end
   if not status then return nil, unreachable(self, rest) end
   return nil, refused(self, { status = status, body = rest }, "attach")

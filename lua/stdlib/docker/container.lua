@@ -66,9 +66,20 @@ local function lacks_program(problem)
   return tostring(problem.msg):find(guest.PROGRAM, 1, true) ~= nil
 end
 
+-- In a fiber of its own: an engine goes on making what nobody waits for any more, so whoever is cancelled here must learn its
+-- id all the same, and remove it.
+local function begin(self, spec)
+  local body = options.of(self.api, spec, self.image, self.api.volume)
+  self.making = fiber.spawn(function()
+    return self.api:call("POST", "/containers/create", { query = { name = self.name }, json = body })
+  end)
+  local _, made, problem = self.making:join()
+  self.making = nil
+  return made, problem
+end
+
 local function make(self, spec)
-  local made, problem = self.api:call("POST", "/containers/create",
-    { query = { name = self.name }, json = options.of(self.api, spec, self.image, self.api.volume) })
+  local made, problem = begin(self, spec)
   if not made then return nil, problem end
   self.cid = made.Id
   for _, warning in ipairs(apis.list(made.Warnings)) do options.warn_once(self.api, warning) end
@@ -167,6 +178,10 @@ end
 ---@async
 function Container:discard()
   if self.link then self.link:fail(err.new("sandbox", "the sandbox is closed")) end
+  if self.making then -- at most as long as the call's own deadline
+    local _, made = self.making:join()
+    self.making, self.cid = nil, made and made.Id
+  end
   if not self.cid then return true end
   local ok, problem = remove(self.api, self.cid)
   self.cid = nil

@@ -29,7 +29,11 @@ local function fill(api, image, name)
       HostConfig = { Mounts = { { Type = "volume", Source = name, Target = M.DIR } } },
     },
   })
-  if not made then return nil, problem end
+  if not made then
+    -- podman says so with status 500
+    if problem.msg:find("already in use", 1, true) then problem = err.new("busy", problem.msg) end
+    return nil, problem
+  end
   local ok
   ok, problem = api:send("PUT", "/containers/" .. made.Id .. "/archive", {
     query = { path = M.DIR }, body = tar.entry("init", { type = "file", mode = 365, bytes = program }) .. tar.END,

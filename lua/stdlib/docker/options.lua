@@ -28,7 +28,7 @@ function M.warn_once(api, text)
   log.warn(("%s: %s"):format(api.engine, text))
 end
 
--- Whether the engine's storage can give a container a quota; asked once.
+-- What the engine is, and whether its storage can give a container a quota; asked once.
 local function has_quota(api)
   if api.quota == nil then
     local info, problem = api:call("GET", "/info")
@@ -37,7 +37,7 @@ local function has_quota(api)
     for _, pair in ipairs(apis.list(info.DriverStatus)) do
       if pair[1] == "Backing Filesystem" then below = pair[2] end
     end
-    api.cgroup = info.CgroupVersion
+    api.cgroup, api.default_runtime = info.CgroupVersion, info.DefaultRuntime
     api.quota = driver == "btrfs" or driver == "zfs" or (driver == "overlay2" and below == "xfs")
     api.storage = driver .. (below ~= "" and " on " .. below or "")
   end
@@ -56,6 +56,11 @@ function M.check(api, spec)
   end
   local ok, problem = has_quota(api)
   if not ok then return nil, problem end
+  -- podman's service knows the field and does not look at it: what was not asked for would run.
+  if spec.runtime and api.engine == "podman" and spec.runtime ~= api.default_runtime then
+    return nil, err.new("unsupported", ("podman takes no runtime through its API, and has %s; %s was asked for")
+      :format(tostring(api.default_runtime), spec.runtime), { hint = "set runtime in podman's containers.conf" })
+  end
   if spec.limits.disk_mb and not api.quota then
     M.warn_once(api, ("limits.disk_mb is not kept: %s has no quotas"):format(api.storage))
   end

@@ -6,8 +6,14 @@ local err = require "agentbox.err"
 
 local M = {}
 
+local ABSENT = 127
+
 local function may(ctx, flag, path)
-  local out, problem = ctx.sandbox:exec({ "/usr/bin/test", flag, path }, { user = ctx.user, timeout_s = 10 })
+  local how = { user = ctx.user, timeout_s = 10 }
+  local out, problem = ctx.sandbox:exec({ "/usr/bin/test", flag, path }, how)
+  if out and out.exit_code == ABSENT then -- small images have it elsewhere; every shell has it
+    out, problem = ctx.sandbox:exec({ "/bin/sh", "-c", 'test "$1" "$2"', "sh", flag, path }, how)
+  end
   if not out then return nil, problem end
   return out.exit_code == 0
 end
