@@ -64,6 +64,9 @@ local function main()
 
   print(("\n%d of %d solved. Trajectories: %s"):format(solved, #tasks, out_dir))
   print(("Look at one: agentbox traj show %s"):format(saved))
+  local page, unmade = ab.render.file(store.run_dir, out_dir .. "/demo.html", { title = "demo" })
+  if page then print(("All of them as a page for your browser: %s"):format(page.path))
+  else io.stderr:write("demo: no page: ", tostring(unmade), "\n") end
   if why then io.stderr:write("demo: ", why, "\nTry: agentbox doctor\n") end
   if infra == #tasks then return 3 end
   return solved == #tasks and 0 or 1

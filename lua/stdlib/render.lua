@@ -5,6 +5,7 @@
 ---
 --- All trajectories are in the page's table; what they said is there for as many as `bodies_mb` has room for, failures
 --- first. docs/pages.md tells what is shown.
+local bench = require "agentbox.render.bench"
 local body = require "agentbox.render.body"
 local document = require "agentbox.render.document"
 local err = require "agentbox.err"
@@ -23,12 +24,14 @@ local MAX_MISSES = 4
 
 local OPTIONS = {
   bodies_mb = { "number", min = 0, max = 512, default = 8 }, model = { "string" }, title = { "string" },
+  compare = { "string" },
 }
 
 ---@class agentbox.RenderOpts
 ---@field bodies_mb? number   # room for what was said, in MB; default 8
 ---@field model? string       # only trajectories of this model
 ---@field title? string       # default: the name of what is rendered
+---@field compare? string     # another benchmark's result, which the first one is compared with
 
 ---@class agentbox.Rendered
 ---@field path string
@@ -76,7 +79,7 @@ end
 
 local function write_page(file, path, rows, opts)
   local title = opts.title or path:match "([^/]+)/*$" or path
-  local page = figures.page(path, rows, { title = title, damaged = opts.damaged })
+  local page = figures.page(path, rows, { title = title, damaged = opts.damaged, bench = opts.bench })
   local head, foot = document.frame { title = title, page = page, columns = row.columns(rows) }
   local ok, problem = file:write(head)
   if not ok then return nil, err.new("io", problem) end
@@ -122,6 +125,9 @@ function M.file(path, out, opts)
   if not rows then return nil, damaged end
   if #rows == 0 then return nil, err.new("notfound", path .. ": no trajectories to render") end
   opts.damaged = damaged
+  local bad
+  opts.bench, bad = bench.of(path, opts.compare)
+  if bad then return nil, bad end
   local bodies, problem = place_file(out, function(file) return write_page(file, path, rows, opts) end)
   if not bodies then return nil, err.wrap(problem, "cannot write " .. out) end
   local bytes = (fs.stat(out) or {}).size or 0

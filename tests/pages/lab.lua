@@ -1,9 +1,11 @@
 --- Makes the run folders that the pages are tested and photographed with.
 ---
----     agentbox script tests/pages/lab.lua DIR RUN run|hostile
+---     agentbox script tests/pages/lab.lua DIR RUN run|hostile|many
 ---
 --- `run`: two models, ten tasks, four attempts of each; every way to end, reasoning, edits, drift, tampering, a branch,
 --- attempts made again, checks that passed where the verifier failed. `hostile`: texts that try to become something else.
+--- `many`: 10,000 small ones, as lines of a file.
+local frame = require "agentbox.store.frame"
 local json = require "agentbox.json"
 local rand = require "agentbox.rand"
 local record = require "agentbox.record"
@@ -162,7 +164,7 @@ function ends.mismatch(e)
   work(e, true)
   e:ask { role = "assistant", content = "All tests pass." }
   return { status = "completed", final_status = "failed", stop = { reason = "final_answer" }, reward = scored(0.0), verify = verdict(false),
-    tamper = e.opts.tamper and { suspicious = true, files = json.array { "tests/conftest.py" }, notes = json.array { "tests/conftest.py was added" } } or nil }
+    tamper = { changed = json.array {}, removed = json.array {}, planted = json.array(e.opts.tamper and { "tests/conftest.py" } or {}), suspicious = e.opts.tamper == true } }
 end
 
 function ends.max_steps(e)
@@ -248,5 +250,22 @@ local function fill_hostile(s)
   assert(s:append(e:finish { status = "completed", final_status = "failed", stop = { reason = "final_answer" }, reward = scored(0.0), verify = verdict(false, ("z"):rep(5 << 20)) }))
 end
 
+-- Lines without a store: ten thousand syncs are not what is tested.
+local function write_many(path)
+  local file <close> = assert(io.open(path, "wb"))
+  for i = 1, 10000 do
+    local at = 1790000000.0 + i * 0.7
+    local rec = record.new { run_id = run_id, id = ("r-%05d"):format(i), task = { task_id = ("task-%03d"):format(i % 250) }, agent = { name = "tool_loop" },
+      model = { name = "m@" .. i // 1000 }, started = at }
+    rec:message({ role = "user", content = "go " .. i }, { origin = "prompt" })
+    local solved = random:float() < 0.5
+    local t = rec:finish { status = "completed", final_status = solved and "success" or "failed", stop = { reason = "final_answer" },
+      reward = scored(solved and 1.0 or random:int(0, 9) / 10), timing = { total_ms = random:int(500, 90000), model_ms = 400 },
+      metrics = { steps = random:int(1, 40) } }
+    assert(file:write(frame.close(json.encode(t.line))))
+  end
+end
+
+if kind == "many" then return write_many(("%s/%s.jsonl"):format(dir, run_id)) end
 local s <close> = assert(store.open(dir, { run_id = run_id, agentbox_json = false }))
 if kind == "hostile" then fill_hostile(s) else fill_run(s) end

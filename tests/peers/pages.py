@@ -178,7 +178,7 @@ def trajectory(browser):
     main = page.inner_text("main")
     check("the mismatch is called out", "Mismatch. The agent's own last check passed, and the official verifier failed" in main)
     check("both verdicts", page.inner_text("#s-verdict").count("exit_code=") >= 2)
-    check("tampering", "tests/conftest.py was added" in main)
+    check("tampering", "tests/conftest.py" in page.inner_text("#s-verdict") and "Worth a look" in main)
     check("a diff", page.locator(".dl.add").count() > 3 and page.locator(".dl.del").count() > 1)
     check("colours of a terminal", page.locator(".a1.ab, .ab.a1").count() > 0)
     page.click("details.wire >> nth=0 >> summary")

@@ -7,6 +7,7 @@ task             status   reward steps  seconds
 ...
 9 of 9 solved. Trajectories: runs/demo
 Look at one: agentbox traj show runs/demo/<*>.json
+All of them as a page for your browser: runs/demo/demo.html
 [exit 0]
 
 $ agentbox traj check runs/demo >/dev/null
@@ -31,6 +32,7 @@ sum_list         failed      0.0     0 <*>
 
 0 of 1 solved. Trajectories: real
 Look at one: agentbox traj show real/sum_list_<*>.json
+All of them as a page for your browser: real/demo.html
 exit 1
 [exit 1]
 
@@ -44,6 +46,7 @@ sum_list         error         -     0 <*>
 
 0 of 1 solved. Trajectories: runs/demo
 Look at one: agentbox traj show runs/demo/<*>.json
+All of them as a page for your browser: runs/demo/demo.html
 demo: sum_list: could not connect to 127.0.0.1:1: <*>
 Try: agentbox doctor
 [exit 3]

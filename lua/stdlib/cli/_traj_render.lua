@@ -14,7 +14,7 @@ end
 ---@return integer? status
 ---@return agentbox.Err? err
 function M.run(args)
-  local opts = { bodies_mb = args.bodies, model = args.model_id }
+  local opts = { bodies_mb = args.bodies, model = args.model_id, compare = args.compare }
   local made, problem = render.file(args.path, args.out or "traj.html", opts)
   if not made then return nil, problem end
   io.stdout:write(("%s: %s, %d trajectories, %d of them whole\n"):format(out.line(made.path), size_of(made.bytes),

@@ -125,6 +125,7 @@ M.commands = {
       { "-o --out", "FILE", "the page", default = "traj.html" },
       { "--bodies", "MB", "room for what was said", number = true, default = 8 },
       { "--model-id", "NAME", "only trajectories of this model" },
+      { "--compare", "RESULT", "an earlier result of `bench run`, which PATH's is compared with" },
     },
     run = function(args) return require "agentbox.cli._traj_render".run(args) end,
   },

@@ -31,7 +31,7 @@ const help = el("dialog", { class: "help", "aria-labelledby": "helptitle" }, el(
 
 const tabs = [["#/", "Overview"], ["#/list", "Trajectories"]].map(([href, label]) => el("a", { href, class: "tab" }, label));
 bar.append(el("button", { type: "button", class: "skip", onclick: () => main.focus() }, "Skip to content"),
-  el("a", { class: "brand", href: "#/" }, vec("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, vec("rect", { x: 1, y: 1, width: 14, height: 14, rx: 3 }), vec("path", { d: "M5 8.2l2.2 2.3L11.3 6" })), el("span", {}, "agentbox")),
+  el("a", { class: "brand", href: "#/", "aria-label": "agentbox: overview" }, vec("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, vec("rect", { x: 1, y: 1, width: 14, height: 14, rx: 3 }), vec("path", { d: "M5 8.2l2.2 2.3L11.3 6" })), el("span", {}, "agentbox")),
   el("nav", { "aria-label": "Views" }, tabs), el("span", { class: "runname" }, shown(page.title)), el("span", { id: "live" }), themeButton, el("button", { type: "button", class: "quiet", "aria-label": "Keys and filters", onclick: () => help.showModal() }, "?"));
 document.body.append(help);
 setTheme(theme);
@@ -63,9 +63,9 @@ function route() {
   }
   main.replaceChildren(view.node);
   tabs.forEach((a, n) => { if (n === tab) a.setAttribute("aria-current", "page"); else a.removeAttribute("aria-current"); });
-  document.title = `${i === null ? page.title : rows.task[i]} · agentbox`;
+  document.title = tame(`${i === null ? page.title : rows.task[i]} · agentbox`);
   view.start();
-  if (!path.startsWith("t/")) root.dataset.ready = path || "overview";
+  if (!path.startsWith("t/") || i === null) root.dataset.ready = path || "overview";
 }
 
 let before = null;

@@ -97,7 +97,7 @@ function overview() {
       el("div", { class: "heading" }, el("h1", {}, shown(page.title)), el("p", { class: "dim" }, `${page.live ? "live, " : ""}made ${stamp(page.made)} by agentbox ${page.engine}`)),
       page.damaged ? el("p", { class: "banner warn", role: "note" }, `${plural(page.damaged, "line")} could not be read: see agentbox traj check.`) : null,
       el("div", { class: "tiles" }, tiles), benchSection(),
-      el("div", { class: "cards" }, outcomeBar(indices), failures(indices), models.length ? leaderboard(models) : null,
+      el("div", { class: "cards" }, outcomeBar(indices), failures(indices), models.length && !page.bench ? leaderboard(models) : null,
         el("section", { class: "card wide plain", "aria-labelledby": "plots" }, el("h2", { id: "plots", class: "sr" }, "Distributions"), el("div", { class: "plots" }, plots)), heatMap(indices))),
     start() {}, stop() {}, keys: {},
   };

@@ -5,7 +5,7 @@ function fill(node, attrs, kids) {
   for (const [name, value] of Object.entries(attrs || {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? "" : String(value));
+    else node.setAttribute(name, value === true ? "" : tame(String(value)));
   }
   for (const kid of kids.flat(Infinity)) {
     if (kid !== null && kid !== undefined && kid !== false) node.append(kid);
@@ -14,7 +14,7 @@ function fill(node, attrs, kids) {
 }
 
 const el = (name, attrs, ...kids) => fill(document.createElement(name), attrs, kids);
-const vec = (name, attrs, ...kids) => fill(document.createElementNS(SVG, name), attrs, kids);
+const vec = (name, attrs, ...kids) => fill(document.createElementNS(SVG, name), attrs, name === "title" ? kids.map(tame) : kids);
 
 // Escape sequences that colour, other controls, marks that reorder or hide text, halves of characters.
 const ODD = new RegExp("\\x1b\\[([0-9;:]*)m|\\x1b\\][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)|\\r(?=\\n)|"
@@ -25,6 +25,9 @@ const NAMES = {
   0x202d: "LRO", 0x202e: "RLO", 0x2066: "LRI", 0x2067: "RLI", 0x2068: "FSI", 0x2069: "PDI", 0x61c: "ALM", 0xfeff: "BOM",
   0x2028: "LSEP", 0x2029: "PSEP", 0xad: "SHY",
 };
+
+// The same where only characters fit: a title, a label.
+function tame(text) { return text.replace(ODD, "\u25a1"); }
 
 function control(char) {
   const code = char.codePointAt(0);

@@ -21,7 +21,7 @@ function verdicts(i, body) {
   if (c) kids.push(el("section", { class: "half", "aria-labelledby": "h-own" }, el("div", { class: "toolhead" }, el("h3", { id: "h-own" }, "The agent's own last check"), mark(c.passed, "passed", "failed", "says nothing")),
     block(parsedArguments(c.args)?.command ?? c.args ?? "", { label: "command of its own check", lines: 4 }), el("p", { class: "dim" }, `${c.name}${given(c.step) ? ", step " + c.step : ""}. It decides nothing.`), block(c.result, { label: "result of its own check" })));
   else kids.push(el("section", { class: "half" }, el("div", { class: "toolhead" }, el("h3", {}, "The agent's own last check"), mark(null, "", "", "none seen")), el("p", { class: "dim" }, "No tool call looks like a test.")));
-  return section("verdict", "Verdict", el("div", { class: "halves" }, kids), body.tamper ? el("details", { open: true }, el("summary", {}, "What was left for the verifier to trip over"), block(typeof body.tamper === "object" ? JSON.stringify(body.tamper, null, 2) : body.tamper, { label: "tampering" })) : null);
+  return section("verdict", "Verdict", el("div", { class: "halves" }, kids), body.tamper && rows.tamper[i] ? el("details", { open: true }, el("summary", {}, "What was left for the verifier to trip over"), block(typeof body.tamper === "object" ? JSON.stringify(body.tamper, null, 2) : body.tamper, { label: "tampering" })) : null);
 }
 
 // When the model was asked, when tools ran, from the first moment to the last.
@@ -106,7 +106,7 @@ function drawTurns(body, leaf, fetchWire) {
     });
     return [el("section", { class: "turn", id: "turn-" + n, tabindex: -1, "aria-label": "turn " + n },
       el("div", { class: "who" }, el("a", { class: "turnno", href: "#", onclick: (event) => { event.preventDefault(); history.replaceState(null, "", location.hash.split("?")[0] + "?turn=" + event.currentTarget.dataset.turn); }, "data-turn": n, title: "link to this turn" }, `Turn ${n}`), callFacts(call),
-        turn.node.scrubbed ? el("span", { class: "flag" }, "bytes replaced") : null),
+        turn.node.scrubbed ? replaced() : null),
       turn.node.reasoning ? el("details", { class: "reasoning", open: whole(turn.node.reasoning).length < 600 }, el("summary", {}, "Reasoning"), block(turn.node.reasoning, { label: "reasoning", class: "prose" })) : null,
       given(turn.node.text) && whole(turn.node.text).trim() !== "" ? block(turn.node.text, { label: "answer", class: "prose" }) : null, pairs,
       turn.answers.filter((a) => !used.has(a)).map((a) => toolPair({ name: a.name || "tool", args: "" }, a, runs.get(a.r), files)), wireDetails(call, fetchWire)),
@@ -156,6 +156,11 @@ function headOf(i) {
       el("span", { class: "steps" }, step(place > 0 ? near(-1) : null, "Previous", "p"), step(place >= 0 ? near(1) : null, "Next", "n"))));
 }
 
+const MARKS = {
+  touched: "protected files were changed or removed", planted: "files were left that stand in for tests or their runner",
+  history: "a command looked into the repository's history", spoofed: "something was written that reads like a verdict", mismatch: "its own check passed",
+};
+
 function bodyNodes(i, body) {
   const fetchWire = page.live ? (call) => ask(`api/wire?row=${i}&call=${call}`) : null;
   const mismatch = body.check && body.check.passed && body.verify && body.verify.success === false;
@@ -163,6 +168,7 @@ function bodyNodes(i, body) {
   const lane = timeLane(i, body);
   return [
     mismatch ? el("div", { class: "banner bad", role: "note" }, el("strong", {}, "Mismatch. "), "The agent's own last check passed, and the official verifier failed. Only the verifier counts.") : null,
+    body.marks && body.marks.some((m) => m !== "mismatch") ? el("div", { class: "banner warn", role: "note" }, el("strong", {}, "Worth a look. "), `Read from the record: ${body.marks.map((m) => MARKS[m] || m).join("; ")}.`) : null,
     text(body.error) ? el("div", { class: "banner bad", role: "note" }, el("strong", {}, `${rows.class[i] || "error"}: `), pieces(body.error)) : null,
     facts([["ended by", body.stop ? [shown(body.stop.reason), body.stop.detail ? el("span", { class: "dim" }, " ", pieces(body.stop.detail)) : null] : null], ["whose doing", rows.class[i]], ["model", rows.model[i]], ["steps", count(rows.steps[i])], ["tool calls", count(rows.tools[i])],
       ["tokens", given(rows.tokens[i]) ? `${count(rows.tokens[i])}${given(rows.out[i]) ? `, ${count(rows.out[i])} sampled` : ""}` : null], ["time", duration(rows.dur[i])],

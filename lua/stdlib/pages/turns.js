@@ -81,12 +81,15 @@ function argumentsOf(call, files, failed) {
   });
 }
 
+const replaced = () => el("span", { class: "flag", title: "bytes that were no UTF-8 stand as U+FFFD" }, "bytes replaced");
+
 function toolPair(call, answer, run, files) {
   const failed = run ? run.is_error || given(run.exit) && run.exit !== 0 : false, facts = [];
   if (run && given(run.exit)) facts.push(el("span", { class: "exit " + (run.exit === 0 ? "ok" : "no") }, "exit " + run.exit));
   if (run && run.t) facts.push(el("span", { class: "dim" }, duration(run.t[1] - run.t[0])));
   if (run && run.is_error) facts.push(el("span", { class: "flag bad" }, "error"));
   if (run && run.cut) facts.push(el("span", { class: "flag", title: "not shown to the model" }, `${bytes(run.cut)} cut`));
+  if (answer && answer.scrubbed) facts.push(replaced());
   const result = answer ? answer.text : run ? run.result : null;
   return el("div", { class: "tool" + (failed ? " failed" : "") },
     el("div", { class: "given" }, el("div", { class: "toolhead" }, el("span", { class: "toolname" }, shown(call.name || "?"))), argumentsOf(call, files, run ? run.is_error : false)),
@@ -113,7 +116,7 @@ function callFacts(call) {
 function message(node, label) {
   return el("section", { class: "message from-" + (node.role || "other") },
     el("div", { class: "who" }, el("span", { class: "role" }, shown(label || node.role || "?")), node.o && node.o !== "prompt" ? el("span", { class: "dim" }, shown(node.o)) : null,
-      node.scrubbed ? el("span", { class: "flag", title: "bytes that were no UTF-8 stand as U+FFFD" }, "bytes replaced") : null),
+      node.scrubbed ? replaced() : null),
     given(node.text) && whole(node.text) !== "" ? block(node.text, { label: label || node.role, class: "prose", lines: node.role === "system" ? 6 : 18 }) : el("p", { class: "dim" }, "no text"));
 }
 

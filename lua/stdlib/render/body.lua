@@ -1,8 +1,8 @@
 --- One trajectory as a page shows it: everything there is to read, each text cut to a size (render/cut.lua).
 local cut = require "agentbox.render.cut"
+local integrity = require "agentbox.suite.integrity"
 local json = require "agentbox.json"
 local ledger = require "agentbox.store.ledger"
-local self_check = require "agentbox.render.self_check"
 
 local M = {}
 
@@ -126,14 +126,23 @@ local function verify_of(verify, limits)
   }
 end
 
+local PASSED = { pass = true, fail = false }
+
 local function check_of(line, limits)
-  local check = self_check.last(line)
+  local check = integrity.own_check(line)
   if not check then return nil end
-  local run = line.tool_runs[check.run + 1]
   return {
-    run = check.run, name = run.name, step = value_of(run.step), passed = check.passed,
-    args = cut.text(check.arguments, limits.text), result = cut.text(check.result, limits.text),
+    name = shown(check.name, 200), step = check.step, passed = PASSED[check.verdict],
+    args = cut.text(check.command, limits.text), result = cut.text(check.result, limits.text),
   }
+end
+
+local function marks_of(line)
+  local marks, out = integrity.marks(line), json.array {}
+  for _, name in ipairs(integrity.MARKS) do
+    if marks[name] then out[#out + 1] = name end
+  end
+  return out
 end
 
 -- Members that are shown as they are, and how many bytes of each.
@@ -155,7 +164,8 @@ function M.of(t, limits)
     logs_dropped = value_of(line.logs_dropped),
     stop = value_of(line.stop), use = line.use, tool_mode = value_of(line.tool_mode), seed = value_of(line.seed),
     timing = value_of(line.timing), usage = value_of(line.usage), engine = value_of(line.engine),
-    verify = verify_of(line.verify, limits), check = check_of(line, limits), error = shown(value_of(line.error), max),
+    verify = verify_of(line.verify, limits), check = check_of(line, limits),
+    marks = marks_of(line), error = shown(value_of(line.error), max),
     tamper = facts(line.tamper, max), tools = facts(line.tools, 20000),
   }
   for name, room in pairs(FACTS) do out[name] = facts(line[name], room) end

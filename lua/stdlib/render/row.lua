@@ -1,8 +1,8 @@
 --- One row of a page's table per trajectory, made of its line without reading its messages; and rows as the columns
 --- that a page carries: a list for each field, texts that repeat as a list of the different ones and their numbers.
 local cut = require "agentbox.render.cut"
+local integrity = require "agentbox.suite.integrity"
 local json = require "agentbox.json"
-local self_check = require "agentbox.render.self_check"
 local text = require "agentbox.text"
 
 local M = {}
@@ -37,11 +37,28 @@ local function shown(problem)
   return #line > MAX_ERROR and text.cut_bytes(line, MAX_ERROR) .. "…" or line
 end
 
--- Whether the agent's own last check passed and the official verifier says no.
+-- Whether the verifier found something that was there for it to trip over.
+local function tampered(found)
+  found = value_of(found)
+  if not found then return nil end
+  local function any(name) return #(value_of(found[name]) or {}) > 0 end
+  return (found.suspicious == true or any "changed" or any "removed") and 1 or nil
+end
+
+local CHECKERS = { run_tests = true, run_command = true, persistent_shell = true }
+
+local function may_have_checked(runs)
+  for _, run in ipairs(value_of(runs) or {}) do
+    if CHECKERS[run.name] then return true end
+  end
+  return false
+end
+
+-- Whether the agent's own last check passed and the official verifier says no. Only then messages are read.
 local function mismatch(line, verify)
-  if not verify or verify.success ~= false then return nil end
-  local check = self_check.last(line)
-  return check and check.passed and 1 or nil
+  if not verify or verify.success ~= false or not may_have_checked(line.tool_runs) then return nil end
+  local check = integrity.own_check(line)
+  return check and check.verdict == "pass" and 1 or nil
 end
 
 --- The row of a record.
@@ -61,7 +78,7 @@ function M.of(line)
     finished = number(line.finished), queued = number(timing.queued_ms), boot = number(timing.boot_ms),
     seed = number(timing.seed_ms), think = number(timing.model_ms), act = number(timing.tool_ms),
     score = number(timing.score_ms), version = number(line.policy.version_max), mismatch = mismatch(line, verify),
-    tamper = value_of(line.tamper) and 1 or nil, drift = drifted(line.calls), rl = (line.use or {}).rl and 1 or nil,
+    tamper = tampered(line.tamper), drift = drifted(line.calls), rl = (line.use or {}).rl and 1 or nil,
     error = shown(value_of(line.error)),
   }
 end

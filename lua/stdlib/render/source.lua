@@ -7,16 +7,19 @@ local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local lines = require "agentbox.store.lines"
 local read = require "agentbox.store.read"
+local result = require "agentbox.suite.result"
 local row = require "agentbox.render.row"
 local summary = require "agentbox.store.summary"
 
 local M = {}
 
 local MAX_DEPTH = 8
+local SUITES = { suite = true, suite_snapshot = true }
 
 -- A row knows where its line is, so that it can be read again for its body.
 local function add(rows, line, place, model)
   local one = row.of(line)
+  one.model = place.student or one.model
   if model and one.model ~= model then return end
   one.slot = ("%s\n%s\n%s"):format(one.run, one.model, summary.slot(cut.value(line.group), line.id))
   one.place = place
@@ -32,7 +35,7 @@ local function add_lines(rows, file, model)
     local line = whole and json.decode(object, row.UNREAD)
     local known = json.is_object(line) and type(line.stop) == "table" and type(line.reward) == "table"
         and type(line.calls) == "table" and type(line.policy) == "table"
-    local place = { path = file.path, offset = offset }
+    local place = { path = file.path, offset = offset, student = file.student }
     if known then
       add(rows, line, place, model)
     else
@@ -43,18 +46,17 @@ local function add_lines(rows, file, model)
   return damaged
 end
 
--- Adds the documents below a folder that are no part of a suite: a benchmark's result has them by model, and a model's
--- name may have slashes.
-local function add_documents(dir, files, depth)
+-- Adds what lies below a folder: a benchmark's result has its records by model, and a model's name may have slashes.
+local function add_below(dir, files, depth)
   local entries = depth < MAX_DEPTH and fs.list(dir) or {}
   for _, entry in ipairs(entries) do
     local path = dir .. "/" .. entry.name
-    if entry.type == "dir" and entry.name ~= "suite" then
+    if entry.type == "dir" and not SUITES[entry.name] then
       local found = read.files(path)
       if found and found[1].lines then
         table.move(found, 1, #found, #files + 1, files)
       else
-        add_documents(path, files, depth + 1)
+        add_below(path, files, depth + 1)
       end
     elseif entry.type == "file" and depth > 0 and entry.name:find "%.json$" and not read.is_ours(entry.name) then
       files[#files + 1] = { path = path, lines = false, maybe = true }
@@ -62,15 +64,45 @@ local function add_documents(dir, files, depth)
   end
 end
 
--- What is directly there, else what lies in folders below.
+-- What is directly there, else what lies in folders below. Of a benchmark's result only what is below `models`.
 local function files_of(path)
-  local files, problem = read.files(path)
-  if files or problem.code ~= "notfound" then return files, problem end
-  if not fs.stat(path) then return nil, problem end
-  files = {}
-  add_documents((path:gsub("(.)/+$", "%1")), files, 0)
-  if #files == 0 then return nil, err.new("notfound", path .. ": no trajectories to render") end
-  return files
+  path = path:gsub("(.)/+$", "%1")
+  local stat, below = fs.stat(path), fs.stat(path .. "/models")
+  local problem
+  if not (below and below.type == "dir") then
+    local files
+    files, problem = read.files(path)
+    if files or problem.code ~= "notfound" or not stat then return files, problem end
+  end
+  local found = {}
+  add_below(below and path .. "/models" or path, found, below and 1 or 0)
+  if #found == 0 then return nil, err.new("notfound", path .. ": no trajectories to render") end
+  return found
+end
+
+-- The students of a result by the folder that their records are in: two may be of one model.
+local function students_of(path)
+  local doc = (fs.stat(path .. "/bench.json") or fs.stat(path .. "/report.json")) and result.read(path)
+  local out = {}
+  for _, student in ipairs(doc and doc.students or {}) do
+    out[#out + 1] = { prefix = result.records(path, student) .. "/", id = student.id }
+  end
+  return out
+end
+
+local function student_at(students, path)
+  for _, student in ipairs(students) do
+    if path:sub(1, #student.prefix) == student.prefix then return student.id end
+  end
+end
+
+-- `PATH#ID` names one.
+local function row_of_one(path, model)
+  local t, problem = read.one(path)
+  if not t then return nil, problem end
+  local rows = {}
+  add(rows, t.line, { path = path }, model)
+  return rows, 0
 end
 
 --- The rows of everything below a path, in the order written, and how many lines could not be read.
@@ -83,16 +115,20 @@ end
 ---@return table[]? rows
 ---@return integer|agentbox.Err damaged
 function M.rows(path, model)
+  if path:find("#", 1, true) and not fs.stat(path) then return row_of_one(path, model) end
   local files, problem = files_of(path)
   if not files then return nil, problem end
   local rows, damaged = {}, 0
+  local students = students_of((path:gsub("(.)/+$", "%1")))
   for _, file in ipairs(files) do
     local lost, ok
+    file.student = student_at(students, file.path)
     if file.lines then
       lost, problem = add_lines(rows, file, model)
       ok, damaged = lost, damaged + (lost or 0)
     else
-      ok, problem = read.visit(file.path, function(t) add(rows, t.line, { path = file.path }, model) end)
+      local place = { path = file.path, student = file.student }
+      ok, problem = read.visit(file.path, function(t) add(rows, t.line, place, model) end)
     end
     if not ok and file.maybe then
       ok, damaged = true, damaged + 1

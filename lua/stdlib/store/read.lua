@@ -88,7 +88,8 @@ local function document_of(path)
   end
 end
 
-local OURS = { ["report.json"] = true, ["run.json"] = true, ["cursor.json"] = true, ["progress.json"] = true }
+local OURS = { ["report.json"] = true, ["run.json"] = true, ["cursor.json"] = true, ["progress.json"] = true,
+  ["bench.json"] = true, ["model_report.json"] = true }
 
 --- Whether a file of that name is written beside trajectories and is none.
 ---@param name string
