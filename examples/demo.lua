@@ -2,8 +2,9 @@
 ---
 ---     agentbox script examples/demo.lua [TASKS [OUT]]
 ---
---- Without MODEL in the environment a scripted model solves them (with BROKEN=1 it does not); with MODEL, BASE_URL and
---- API_KEY a real one tries. Exit status: 0 all solved, 1 not all, 2 bad input, 3 nothing could run.
+--- TASKS is one task or a folder of them; the folders in it are left out (those of tasks/factory want compilers as well). Without
+--- MODEL in the environment a scripted model solves them (with BROKEN=1 it does not); with MODEL, BASE_URL and API_KEY a real one tries.
+--- Exit status: 0 all solved, 1 not all, 2 bad input, 3 nothing could run.
 local ab = require "agentbox"
 local solver = require "solver"
 
@@ -40,7 +41,7 @@ local function show(traj, seconds)
 end
 
 local function main()
-  local tasks, err = ab.task.dir(tasks_dir)
+  local tasks, err = ab.task.dir(tasks_dir, { nested = false })
   if not tasks then return fail(err) end
   local model_for, name = models()
   local run_id = ab.rand.uuid4()

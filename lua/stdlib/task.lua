@@ -156,7 +156,7 @@ function M.resolve(what)
   return shape.build(what, { where = tostring(what.task_id or "task") })
 end
 
-local function walk(dir, found, loose, top)
+local function walk(dir, found, loose, depth, deepest)
   local entries, problem = fs.list(dir)
   if not entries then return nil, problem end
   local is_task = false
@@ -169,11 +169,11 @@ local function walk(dir, found, loose, top)
   end
   for _, entry in ipairs(entries) do
     local path = dir .. "/" .. entry.name
-    if entry.type == "dir" then
+    if entry.type == "dir" and depth < deepest then
       local ok
-      ok, problem = walk(path, found, loose, false)
+      ok, problem = walk(path, found, loose, depth + 1, deepest)
       if not ok then return nil, problem end
-    elseif top and entry.name:match("%.json$") then
+    elseif depth == 0 and entry.type ~= "dir" and entry.name:match("%.json$") then
       loose[#loose + 1] = path
     end
   end
@@ -184,11 +184,13 @@ end
 --- order is that of the names. A broken task fails the whole load and is named; an id given twice too.
 ---@async
 ---@param dir string
+---@param opts? { nested?: boolean }    # nested = false: only the folder's own tasks, not those of folders in it
 ---@return agentbox.Task[]? tasks
 ---@return agentbox.Err? err
-function M.dir(dir)
+function M.dir(dir, opts)
+  local nested = schema.options(opts, { nested = { "boolean", default = true } }, "task.dir").nested
   local found, loose, tasks, seen = {}, {}, {}, {}
-  local ok, problem = walk((#dir > 1 and dir:gsub("/+$", "") or dir), found, loose, true)
+  local ok, problem = walk((#dir > 1 and dir:gsub("/+$", "") or dir), found, loose, 0, nested and math.huge or 1)
   if not ok then return unread(dir, problem, "no such folder") end
   table.move(loose, 1, #loose, #found + 1, found)
   for _, path in ipairs(found) do

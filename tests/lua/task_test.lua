@@ -209,6 +209,9 @@ function M.test_dir_loads_all_in_order()
   local ids = {}
   for i, t in ipairs(assert(task.dir(dir))) do ids[i] = t.task_id end
   lu.assertEquals(ids, { "a", "b", "loose" })
+  local near = assert(task.dir(dir, { nested = false }))
+  lu.assertEquals({ #near, near[1].task_id, near[2].task_id }, { 2, "b", "loose" })
+  lu.assertErrorMsgContains("neste", task.dir, dir, { neste = false })
   put("c/task.json", MINIMAL:gsub('"t"', '"b"') .. "}")
   local got, err = task.dir(dir)
   lu.assertNil(got)

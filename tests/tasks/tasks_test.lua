@@ -13,7 +13,7 @@ end
 
 local M = {}
 
-for _, task in ipairs(assert(ab.task.dir "tasks")) do
+for _, task in ipairs(assert(ab.task.dir("tasks", { nested = false }))) do
   local id = task.task_id
   M["test_" .. id .. "_solved"] = function()
     lu.assertTrue(next(task.solution) ~= nil)
