@@ -1,5 +1,7 @@
 --- Runs of many rollouts. Weights that change under a run.
 local async = require "agentbox.async"
+local fakellm = dofile((arg[0]:gsub("lua/[^/]*$", "support/fakellm.lua")))
+local json = require "agentbox.json"
 local lu = require "luaunit"
 local model = require "agentbox.model"
 local runner = require "agentbox.runner"
@@ -120,6 +122,121 @@ function M.test_roles_are_there_for_verifiers()
   local sum = run:wait()
   lu.assertEquals({ sum.reward_mean, sum.scored }, { 0.25, 2 })
   lu.assertEquals(select(2, runner.model "judge").code, "config")
+end
+
+-- A server that tells in each reply which weights it was asked for, by the model's name, as one that has several does.
+function M.test_weights_that_change_all_the_time_are_never_mixed()
+  local staleness, noop_turns = 2, 6
+  local steps = {}
+  for i = 1, noop_turns do steps[i] = { tool_calls = { { name = "noop", arguments = { n = i } } } } end
+  steps[#steps + 1] = "done"
+  local fake = fakellm.script { steps = steps, delay_s = 0.005 }
+  local noop = tool.define { api = 1, name = "noop", description = "Nothing.", parameters = { { "n", "integer" } },
+    run = function() return "ok" end }
+  local version = 1
+  local run <close> = start { tasks = tasks(40), n = 2, concurrency = 16, tools = "custom", custom_tools = { noop },
+    model = model.open { model = "m", base_url = fake.url }, policy = { version = version, model = "m@1" }, max_staleness = staleness }
+  local clock = async.spawn(function()
+    while run.state ~= "over" do -- by calls and not by time: a slow machine gets as far between two of them
+      async.sleep(0.005)
+      if run.models.agent.gate.entered >= 50 * version then
+        version = version + 1
+        run:policy { version = version, model = "m@" .. version }
+      end
+    end
+  end)
+  local calls, spread = 0, 0
+  for group in run:groups() do
+    for _, t in ipairs(assert(group:trajectories())) do
+      local low, high = math.huge, 0
+      for call in t:calls() do
+        local v = call.versions[1].v
+        local asked = json.decode(assert(t:body(call, "request"))).model
+        lu.assertEquals({ asked, call.model, #call.versions }, { "m@" .. v, "m@" .. v, 1 })
+        lu.assertTrue(v >= high, "an older version after a newer one")
+        low, high, calls = math.min(low, v), math.max(high, v), calls + 1
+      end
+      lu.assertEquals({ t.version_min, t.version_max }, { low, high })
+      lu.assertTrue(high - low <= staleness, ("%d to %d"):format(low, high))
+      spread = math.max(spread, high - low)
+    end
+    assert(run:ack(group))
+  end
+  clock:join()
+  local sum = run:wait()
+  lu.assertEquals({ sum.solved, calls }, { 80, 80 * (noop_turns + 1) })
+  lu.assertTrue(version > 3 and spread > 0, "the weights did not change under a rollout")
+end
+
+-- ---------------------------------------------------------------- models that `prepare` chose
+
+local function counting(name, fn)
+  local one = model.fn(fn)
+  one.name, one.forgotten, one.closed = name, {}, 0
+  function one:forget(session) self.forgotten[#self.forgotten + 1] = session end
+  function one:close() self.closed = self.closed + 1 end
+  return one
+end
+
+function M.test_a_model_of_its_own_is_the_runs_like_any_other()
+  local answer = function() return { content = "done", usage = { prompt_tokens = 7, completion_tokens = 3, total_tokens = 10 } } end
+  local common, own, seen = counting("common", answer), counting("own", answer), {}
+  local run
+  run = start { tasks = tasks(6), group_size = 1, policy = { version = 4, model = "common@4" }, model = common,
+    prepare = function(t)
+      local which = tonumber(t.task_id:sub(2))
+      if which == 1 then return { model = run.models.agent } end -- what the run has is not wrapped again
+      if which == 2 then return { model = common } end
+      return which % 2 == 1 and { model = own } or nil
+    end,
+    on_event = function(kind, fields) if kind == "rollout" then seen[fields.id] = true end end }
+  local _ <close> = run
+  lu.assertTrue(run.models.agent:beside(common) == run.models.agent)
+  lu.assertTrue(run.models.agent:beside(own) == run.models.agent:beside(own))
+  for group in run:groups() do
+    for _, t in ipairs(assert(group:trajectories())) do
+      lu.assertEquals({ t.version_min, t.version_max }, { 4, 4 })
+      local which = tonumber(t.task_id:sub(2))
+      lu.assertEquals(json.decode(json.encode(t.line.policy)).model, which > 2 and which % 2 == 1 and "own" or "common")
+    end
+    assert(run:ack(group))
+  end
+  local sum = run:wait()
+  lu.assertEquals({ sum.solved, sum.model_calls }, { 6, 6 })
+  lu.assertEquals({ #common.forgotten, #own.forgotten }, { 4, 2 })
+  lu.assertEquals({ common.closed, own.closed }, { 0, 0 })
+  for _, session in ipairs(own.forgotten) do lu.assertTrue(seen[session]) end
+end
+
+function M.test_a_pause_holds_models_of_their_own_too()
+  local sent, run = 0
+  run = start { tasks = tasks(20), concurrency = 4, prepare = function()
+    return { model = function()
+      sent = sent + 1
+      if sent == 3 then run:pause() end
+      return "done"
+    end }
+  end }
+  local _ <close> = run
+  while not run.paused do async.sleep(0.001) end
+  while run.models.agent.gate.running > 0 and next(run.models.agent._state.waiters) == nil and run.running > 0 do async.sleep(0.001) end
+  local before = sent
+  for _ = 1, 50 do async.yield() end
+  lu.assertEquals(sent, before)
+  run:resume()
+  lu.assertEquals({ run:wait().solved, sent }, { 20, 20 })
+end
+
+function M.test_a_model_made_for_one_rollout_is_closed_with_it()
+  local first = fakellm.script { "done", "done", "done" }
+  local run <close> = start { tasks = tasks(3), concurrency = 1, policy = { version = 9, model = "other" }, prepare = function()
+    return { model = { model = "own", base_url = first.url } }
+  end }
+  lu.assertEquals(run:wait().solved, 3)
+  for _, request in ipairs(first.log()) do lu.assertEquals(request.body.model, "own") end
+  lu.assertEquals(#first.log(), 3)
+  local bad <close> = start { tasks = tasks(1), attempts = 1, prepare = function() return { model = { model = 7 } } end }
+  lu.assertStrContains(bad:wait().failure, "model")
 end
 
 return M

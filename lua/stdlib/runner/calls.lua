@@ -8,60 +8,101 @@ local gate = require "agentbox.async.gate"
 
 local M = {}
 
----@class agentbox.Calls: agentbox.Model
+--- What all calls of a role have in common, whichever model they go to: weights, pause, counts.
+---@class agentbox.CallsState
 ---@field version? integer     # of the weights, as last announced
 ---@field served? string       # the name the server knows them by, when it changes with them
 ---@field gate agentbox.Gate   # calls in flight
+---@field paused? boolean
+---@field prompt_tokens integer
+---@field completion_tokens integer
+---@field failures integer
+---@field restarts integer
+---@field private waiters table
+---@field private inflight table
+---@field private models table<agentbox.Model, agentbox.Calls>   # by the model they go to
+---@field private restart boolean
+---@field private on_call fun(session: string?, version: integer?)
+
+---@class agentbox.Calls: agentbox.Model
+---@field private _state agentbox.CallsState
+---@field private _model agentbox.Model
+---@field private _renamed boolean   # new weights may have another name here
 local Calls = {}
-Calls.__index = Calls
 Calls.__name = "agentbox.Model"
+
+-- What the role has, each of its models shows.
+function Calls:__index(key)
+  local method = Calls[key]
+  if method ~= nil then return method end
+  return rawget(self, "_state")[key]
+end
+
+local function wrap(state, model, renamed)
+  local self = setmetatable({
+    name = model.name, keeps_time = model.keeps_time, seed_per_member = model.seed_per_member, _state = state, _model = model,
+    _renamed = renamed,
+  }, Calls)
+  state.models[model] = self
+  return self
+end
 
 --- A model that calls `model`.
 ---@param model agentbox.Model
 ---@param opts { policy?: table, restart: boolean, on_call: fun(session: string?, version: integer?) }
 ---@return agentbox.Calls
 function M.new(model, opts)
-  local self = setmetatable({
-    name = model.name, keeps_time = model.keeps_time, seed_per_member = model.seed_per_member, gate = gate.new(),
-    prompt_tokens = 0, completion_tokens = 0, failures = 0, restarts = 0, _model = model, _restart = opts.restart,
-    _on_call = opts.on_call, _inflight = {}, _paused = {},
-  }, Calls)
-  if opts.policy then self.version, self.served = opts.policy.version, opts.policy.model end
-  return self
+  local state = {
+    gate = gate.new(), prompt_tokens = 0, completion_tokens = 0, failures = 0, restarts = 0, restart = opts.restart,
+    on_call = opts.on_call, inflight = {}, waiters = {}, models = setmetatable({}, { __mode = "k" }),
+  }
+  if opts.policy then state.version, state.served = opts.policy.version, opts.policy.model end
+  return wrap(state, model, true)
+end
+
+--- The same for another model in this one's place, as a rollout may have one of its own: paused, counted and versioned with
+--- it, but under its own name.
+---@param model agentbox.Model
+---@return agentbox.Calls
+function Calls:beside(model)
+  if getmetatable(model) == Calls then return model end
+  return self._state.models[model] or wrap(self._state, model, false)
 end
 
 local going_on = { __close = function(clock) clock[1]:go() end }
 
-local function wait_while_paused(self, clock)
-  if not self.paused then return end
+local function wait_while_paused(state, clock)
+  if not state.paused then return end
   if clock then clock:hold() end
   local _ <close> = clock and setmetatable({ clock }, going_on) -- luacheck: ignore
-  while self.paused do
-    local place <close> = setmetatable({ fiber.current() }, { __close = function(mine) self._paused[mine] = nil end })
-    self._paused[place] = true
+  while state.paused do
+    local place <close> = setmetatable({ fiber.current() }, { __close = function(mine) state.waiters[mine] = nil end })
+    state.waiters[place] = true
     fiber.park()
   end
 end
 
 -- Called by a model right before a request leaves, for every try: what is read here is what the call is recorded with.
 local function dispatcher(self, request)
+  local state = self._state
   return function()
-    wait_while_paused(self, request.clock)
-    request.version = self.version
-    self._on_call(request.session, self.version)
-    return self.served
+    wait_while_paused(state, request.clock)
+    request.version = state.version
+    state.on_call(request.session, state.version)
+    return self._renamed and state.served or nil
   end
 end
 
 local function once(self, request)
-  if not self._restart then return self._model:complete(request) end
+  local state = self._state
+  if not state.restart then return self._model:complete(request) end
   local mine <close> = setmetatable({ fiber.spawn(self._model.complete, self._model, request) }, {
     __close = function(call)
-      self._inflight[call] = nil
+      state.inflight[call] = nil
       call[1]:cancel()
     end,
   })
-  self._inflight[mine] = true
+  state.inflight[mine] = true
   local ok, response, problem = mine[1]:join()
   if ok then return response, problem end
   if err.is(response) and response.superseded then return nil, response end
@@ -73,7 +114,8 @@ end
 ---@return agentbox.Response? response
 ---@return agentbox.Err? err
 function Calls:complete(request)
-  local pass <close> = self.gate:enter() -- luacheck: ignore
+  local state = self._state
+  local pass <close> = state.gate:enter() -- luacheck: ignore
   request.dispatch = dispatcher(self, request)
   local response, problem
   repeat
@@ -81,49 +123,65 @@ function Calls:complete(request)
     if not self._model.dispatches then request.dispatch() end -- a model that does not say when it sends
     response, problem = once(self, request)
     local again = problem and problem.superseded
-    if again then self.restarts = self.restarts + 1 end
+    if again then state.restarts = state.restarts + 1 end
   until not again
   if not response then
-    self.failures = self.failures + 1
+    state.failures = state.failures + 1
     return nil, problem
   end
   response.version = request.version
   local usage = response.usage or {}
-  self.prompt_tokens = self.prompt_tokens + (usage.prompt or 0)
-  self.completion_tokens = self.completion_tokens + (usage.completion or 0)
+  state.prompt_tokens = state.prompt_tokens + (usage.prompt or 0)
+  state.completion_tokens = state.completion_tokens + (usage.completion or 0)
   return response
 end
 
 --- Calls from now on wait, until `resume`. Those in flight end.
-function Calls:pause() self.paused = true end
+function Calls:pause() self._state.paused = true end
 
 function Calls:resume()
-  self.paused = false
-  for place in pairs(self._paused) do place[1]:wake() end
+  self._state.paused = false
+  for place in pairs(self._state.waiters) do place[1]:wake() end
 end
 
 --- New weights. Calls that are sent from now on are theirs; with `restart` those in flight are ended and sent again.
 ---@param policy { version: integer, model?: string }
 ---@param restart boolean
 function Calls:announce(policy, restart)
-  self.version, self.served = policy.version, policy.model or self.served
+  local state = self._state
+  state.version, state.served = policy.version, policy.model or state.served
   if not restart then return end
   local reason = err.new("cancelled", "superseded by new weights", { superseded = true })
-  for call in pairs(self._inflight) do call[1]:cancel(reason) end
+  for call in pairs(state.inflight) do call[1]:cancel(reason) end
+end
+
+-- Of each model that knows something of its servers.
+local function each_stats(self)
+  local models = self._state.models
+  local model
+  return function()
+    repeat model = next(models, model) until not model or model.stats
+    return model and model:stats()
+  end
 end
 
 --- Calls that wait: for another try, or for a server's turn.
 ---@return integer
 function Calls:waiting()
-  local stats = self._model.stats and self._model:stats()
-  return stats and (stats.waiting or 0) + (stats.held or 0) or 0
+  local sum = 0
+  for stats in each_stats(self) do sum = sum + (stats.waiting or 0) + (stats.held or 0) end
+  return sum
 end
 
---- What the model knows of its servers.
+--- What the models know of their servers.
 ---@return table[]?
 function Calls:places()
-  local stats = self._model.stats and self._model:stats()
-  return stats and stats.places
+  local list
+  for stats in each_stats(self) do
+    list = list or {}
+    table.move(stats.places or {}, 1, #(stats.places or {}), #list + 1, list)
+  end
+  return list
 end
 
 function Calls:describe() return self._model:describe() end

@@ -6,6 +6,7 @@ local async = require "agentbox.async"
 local groups = require "agentbox.runner.group"
 local hash = require "agentbox.hash"
 local json = require "agentbox.json"
+local model = require "agentbox.model"
 local rollout = require "agentbox.rollout"
 
 local M = {}
@@ -29,6 +30,14 @@ local function id_of(run, member)
   return member.attempt == 0 and id or ("%s~%d"):format(id, member.attempt)
 end
 
+-- The model of a rollout, and what is to be closed after it: one that `prepare` chose is the run's like any other.
+local function model_of(run, chosen)
+  if not chosen then return run.models.agent end
+  local handle, problem = model.resolve(chosen)
+  if not handle then return nil, problem end
+  return run.models.agent:beside(handle), handle ~= chosen and handle or nil
+end
+
 local function options(run, member)
   local group, out = member.group, {}
   for key, value in pairs(run.rollout) do out[key] = value end
@@ -40,7 +49,9 @@ local function options(run, member)
   end
   for key, value in pairs(chosen or {}) do out[key] = value end
   out.task, out.run_id, out.id = group.task, run.run_id, id_of(run, member)
-  out.model = out.model or run.models.agent
+  local made
+  out.model, made = model_of(run, out.model)
+  if not out.model then return nil, made end
   out.attempt = member.attempt
   out.group = { id = group.id, index = member.index, size = group.whole }
   if run.opts.seed then
@@ -52,7 +63,7 @@ local function options(run, member)
       out.sampling = sampling
     end
   end
-  return out
+  return out, made
 end
 
 --- What is kept of a trajectory once it is on the disk.
@@ -78,17 +89,18 @@ end
 
 -- Runs the rollout. What it ends as is noted on every path, so that whoever cancels it can still record it.
 local function perform(run, member)
-  local opts, problem = options(run, member)
-  if not opts then return nil, problem end
+  local opts, made = options(run, member)
+  if not opts then return nil, made end
   opts.on_end = function(traj) member.traj = traj end
+  local done <close> = setmetatable({}, { __close = function() -- luacheck: ignore
+    run.by_id[opts.id] = nil
+    opts.model:forget(opts.id)
+    if made and made.close then made:close() end
+  end })
   local ro <close>, bad = rollout.start(opts) -- luacheck: ignore
   if not ro then return nil, bad end
   member.rollout, member.id = ro, opts.id
   run.by_id[opts.id] = member
-  local _ <close> = setmetatable({}, { __close = function() -- luacheck: ignore
-    run.by_id[opts.id] = nil
-    run.models.agent:forget(opts.id)
-  end })
   return ro:finish()
 end
 
