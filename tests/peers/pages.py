@@ -1,6 +1,7 @@
 """What tests/peers/pages.sh runs: the pages as somebody uses them."""
 import os
 import sys
+import time
 from pathlib import Path
 
 from axe_playwright_python.base import AXE_FILE_PATH
@@ -254,6 +255,40 @@ def printed(browser):
     tab.close()
 
 
+def lively(browser):
+    """`agentbox view`: rows as they come, bodies and bodies of calls when they are opened, two viewers."""
+    address = out / "address"
+    deadline = time.monotonic() + 60
+    while not address.read_text().endswith("\n"):
+        assert time.monotonic() < deadline, "the viewer says no address"
+        time.sleep(0.05)
+    url = address.read_text().strip()
+    tab, other = Tab(browser), Tab(browser, scheme="dark")
+    for one in (tab, other):
+        one.open(url, "#/list")
+        check("live: what is there", one.page.inner_text(".total") == "40 trajectories", one.page.inner_text(".total"))
+    tab.page.fill("#filter", "model:3b")
+    with open(out / "live" / "trajectories-00000.jsonl", "ab") as file:
+        file.write(b"".join((out / "run" / "trajectories-00000.jsonl").read_bytes().splitlines(True)[40:]))
+    other.page.get_by_text("81 trajectories", exact=True).wait_for(timeout=60000)
+    tab.page.get_by_text("of 81 trajectories").wait_for(timeout=60000)
+    check("live: the filter stays", tab.page.input_value("#filter") == "model:3b")
+    tab.go("#/t/3b-lru-cache-0")
+    check("live: a body when it is opened", "Verdict" in tab.page.inner_text("main"))
+    check("live: two requests for it at most", sum("api/body" in u for u in tab.requests) <= 2, tab.requests)
+    tab.page.click("details.wire >> nth=0 >> summary")
+    tab.page.get_by_text('"messages": [').first.wait_for(timeout=20000)
+    other.go("#/")
+    check("live: the overview has intervals", "95 %" in other.page.inner_text(".tiles"))
+    for one in (tab, other):
+        one.clean("live")
+        one.close()
+    tab = Tab(browser, bypass=True)
+    tab.open(url, "#/")
+    accessible(tab, "live overview")
+    tab.close()
+
+
 def photograph(browser):
     shots = [("overview", "run.html", "#/", 1440, 1000, "light"), ("overview-dark", "run.html", "#/", 1440, 1000, "dark"), ("list", "run.html", "#/list", 1440, 800, "light"),
              ("trajectory", "run.html", "#/t/14b-lru-cache-1", 1440, 1300, "light"), ("phone", "run.html", "#/t/14b-lru-cache-1", 390, 844, "dark")]
@@ -266,7 +301,7 @@ def photograph(browser):
 
 with sync_playwright() as p:
     with p.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"]) as browser:
-        for part in (policy_holds, keyboard, links, trajectory, many, hostile, printed, every_view):
+        for part in (policy_holds, keyboard, links, trajectory, many, hostile, printed, lively, every_view):
             part(browser)
         if pictures:
             photograph(browser)

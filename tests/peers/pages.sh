@@ -17,4 +17,10 @@ done
 "$1" traj render "$out/run#14b-lru-cache-1" -o "$out/one.html"
 "$1" traj render "$out/hostile" -o "$out/hostile.html"
 "$1" traj render "$out/many.jsonl" -o "$out/many.html"
+# A run that goes on: half of its lines now, the others when the browser has seen these.
+mkdir "$out/live"
+head -n 40 "$out/run/trajectories-00000.jsonl" >"$out/live/trajectories-00000.jsonl"
+"$1" view "$out/live" >"$out/address" &
+viewer=$!
+trap 'kill $viewer 2>/dev/null || :; rm -rf "$out"' EXIT
 timeout -k 5 500 "$py" "$here/pages.py" "$1" "$chromium" "$out"

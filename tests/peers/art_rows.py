@@ -1,0 +1,53 @@
+"""ART's own tokenization of both forms of export -f art lines up with the calls that were recorded, and its TrajectoryGroup holds what the
+example makes of them."""
+import importlib.util
+import sys
+
+import art
+from art.trajectories import TokenFlag
+from openai.types.chat.chat_completion import Choice
+
+from _judge import check, end, line_up, lines
+
+folder, example = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("example", example)
+made = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(made)
+
+
+def trajectories(name):
+    for group in made.groups_of(f"{folder}/{name}"):
+        yield from group.trajectories
+
+
+def choices():
+    for one in trajectories("art-messages.jsonl"):
+        histories = [one.messages_and_choices, *(h.messages_and_choices for h in one.additional_histories)]
+        for item in (item for history in histories for item in history if isinstance(item, Choice)):
+            prompt, ids = item.model_extra["prompt_token_ids"], item.model_extra["token_ids"]
+            logprobs = [entry.logprob for entry in item.logprobs.content]
+            assert [entry.token for entry in item.logprobs.content] == [f"token_id:{token}" for token in ids]
+            yield (one.metadata["trajectory_id"], prompt + ids, [0] * len(prompt) + [1] * len(ids), [0.0] * len(prompt) + logprobs)
+
+
+def histories():
+    for one in trajectories("art-exchanges.jsonl"):
+        for history in one.tokenize(multi_history=True).histories:
+            sampled = [bool(flag & TokenFlag.SAMPLED) for flag in history.flags]
+            logprobs = [lp if mine else 0.0 for lp, mine in zip(history.logprobs, sampled)]
+            last = max(i for i, mine in enumerate(sampled) if mine) + 1
+            yield one.metadata["trajectory_id"], history.tokens[:last], sampled[:last], logprobs[:last]
+
+
+def groups():
+    found = list(made.groups_of(f"{folder}/art-exchanges.jsonl"))
+    assert len(found) == 12 and all(len(group.trajectories) + len(group.exceptions) == 4 for group in found)
+    assert sum(len(group.exceptions) for group in found) == 1
+    assert all(isinstance(group, art.TrajectoryGroup) for group in found)
+    assert all(one.initial_policy_version == 10 + int(group.metadata["group_id"][1:]) for group in found for one in group.trajectories)
+
+
+check("choices hold every sampled token once, with its log-prob", lambda: line_up(folder, choices(), True))
+check("exchanges, as ART tokenizes them, hold every sampled token once", lambda: line_up(folder, histories(), True))
+check("groups of the example", groups)
+end()
