@@ -250,8 +250,8 @@ static void hand_out(struct ab_web_conn *c)
 
 static void expect_body(struct ab_web_conn *c)
 {
-    static char yes[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    uv_buf_t buf = uv_buf_init(yes, sizeof yes - 1);
+    static const char yes[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    uv_buf_t buf = uv_buf_init((char *)yes, sizeof yes - 1);
     enter(c, AB_WEB_IN_BODY);
     if (ab_web_parser_request(c->parser)->wants_continue)
         ab_web_send(c, &buf, 1);
