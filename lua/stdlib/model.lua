@@ -86,6 +86,7 @@ local OPTIONS = {
   target_latency_s = { "number", min = 0.001 },                  -- and when an answer takes longer than this
   requests_per_minute = { "number", min = 0.001 }, tokens_per_minute = { "number", min = 1 },
   max_body_bytes = { "integer", default = 256 << 20, min = 1 },
+  abort_path = { "string" },                                     -- where a server is told to give up a request
   unix_socket = { "string" }, proxy = { "string|boolean" }, ca_file = { "string" }, insecure = { "boolean" },
 }
 for name, field in pairs(SAMPLING) do OPTIONS[name] = field end
@@ -121,6 +122,7 @@ local function server_problem(opts)
     if not url:find "^https?://[^/]" then return "base_url must begin with http:// or https://: " .. url end
   end
   if type(opts.api_key) == "string" and opts.api_key:find "%c" then return "api_key: holds a control character" end
+  if opts.abort_path and not opts.abort_path:find "^/[%w%p]*$" then return "abort_path: a path that begins with / expected" end
   return header_problem(opts.extra_headers) or sampling_problem(opts.sampling)
 end
 

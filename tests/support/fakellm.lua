@@ -67,6 +67,14 @@ function M.script(script)
   return { url = address .. "/s/" .. name .. "/v1", log = log }
 end
 
+--- The ids of requests that the server was told to give up.
+---@return table<string, boolean>
+function M.aborted()
+  local ids = {}
+  for _, id in ipairs(json.decode(assert(http.request { url = M.address() .. "/_aborted", proxy = false }).body)) do ids[id] = true end
+  return ids
+end
+
 ---@return table
 function M.stats()
   return json.decode(assert(http.request { url = M.address() .. "/_stats", proxy = false }).body)

@@ -199,6 +199,7 @@ class Server:
         self.requests = self.inflight = self.max_inflight = self.connections = self.max_connections = 0
         self.log = open(options.log, "a") if options.log else None
         self.quit = asyncio.Event()
+        self.aborted = []
 
     # ---- HTTP/1.1, the little that is needed
 
@@ -265,6 +266,9 @@ class Server:
         if path.endswith("/chat/completions"):
             name = path.split("/")[2] if path.startswith("/s/") else ""
             await self.complete(writer, name, target, headers, body)
+        elif path == "/abort_requests":
+            self.aborted += json.loads(body)["request_ids"]
+            await self.send(writer, 200, {})
         elif path.startswith("/_"):
             await self.control(writer, method, path, query, headers, body)
         elif path.endswith("/models"):
@@ -279,6 +283,8 @@ class Server:
             await self.send(writer, 200, {})
         elif verb == "log":
             await self.send(writer, 200, self.scripts[rest].log if rest in self.scripts else [])
+        elif verb == "aborted":
+            await self.send(writer, 200, self.aborted)
         elif verb == "stats":
             await self.send(writer, 200, {k: getattr(self, k) for k in (
                 "requests", "inflight", "max_inflight", "connections", "max_connections")})

@@ -102,8 +102,8 @@ local function served(config, max_tries)
     base_urls = not origin:find "^flag" and section.base_urls or nil,
     api_key = section.api_key, timeout_s = section.timeout_s, stream = section.stream, tokens = section.tokens,
     limit = section.limit, requests_per_minute = section.requests_per_minute, tokens_per_minute = section.tokens_per_minute,
-    target_latency_s = section.target_latency_s, max_tries = max_tries, extra_headers = section.extra_headers,
-    extra_body = section.extra_body,
+    target_latency_s = section.target_latency_s, abort_path = section.abort_path, max_tries = max_tries,
+    extra_headers = section.extra_headers, extra_body = section.extra_body,
     sampling = {
       temperature = section.temperature, top_p = section.top_p, max_tokens = section.max_tokens,
       seed = section.seed or config:value "run.seed",

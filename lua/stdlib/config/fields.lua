@@ -15,7 +15,7 @@ local model = {
   model = "string", base_url = "string", base_urls = "list", api_key = "secret", temperature = "number",
   top_p = "number", max_tokens = "integer", seed = "any", timeout_s = "number", stream = "boolean",
   tokens = "string", limit = "integer", requests_per_minute = "number", tokens_per_minute = "number",
-  target_latency_s = "number", extra_headers = "map", extra_body = "map",
+  target_latency_s = "number", abort_path = "string", extra_headers = "map", extra_body = "map",
 }
 
 ---@type table<string, any>
@@ -65,6 +65,7 @@ M.settings = {
   { key = "model.requests_per_minute", min = 0.001 },
   { key = "model.tokens_per_minute", min = 1 },
   { key = "model.target_latency_s", min = 0.001 },
+  { key = "model.abort_path" },
   { key = "model.extra_headers" },
   { key = "model.extra_body" },
   { key = "agent.name", flag = "agent", env = { "AGENTBOX_AGENT" }, default = "tool_loop" },

@@ -11,6 +11,7 @@ local failure = require "agentbox.models.failure"
 local http = require "agentbox.http"
 local json = require "agentbox.json"
 local log = require "agentbox.log"
+local orphan = require "agentbox.models.orphan"
 local places = require "agentbox.models.places"
 local recent = require "agentbox.recent"
 local reply = require "agentbox.models.reply"
@@ -143,6 +144,7 @@ end
 
 local function one_try(self, request, body, place, limit_s)
   local spec = spec_for(self, place, body, request.session, limit_s)
+  local watch <close> = self._abort_path and orphan.watch(spec, self._abort_path) or nil
   local streams = request.stream
   if streams == nil then streams = self._stream end
   local times = { queued = time.now() }
@@ -154,6 +156,8 @@ local function one_try(self, request, body, place, limit_s)
   else
     text, got, again, after = read_whole(self, spec, request.session)
   end
+  -- A status is an answer; with an errno the request mostly never left, and nobody would hear.
+  if watch and (text or got.http_status or got.sys) then watch:done() end
   if not text then
     if times.first then got.times = times end -- it had begun to answer
     return nil, got, again, after
@@ -354,7 +358,7 @@ function M.new(opts)
     _headers = header_list(opts.extra_headers), _stream = opts.stream, _tokens = opts.tokens,
     _timeout_s = opts.timeout_s, _connect_s = opts.connect_timeout_s, _idle_s = opts.idle_timeout_s,
     _max_body = opts.max_body_bytes, _unix = opts.unix_socket, _proxy = opts.proxy,
-    _ca_file = opts.ca_file, _insecure = opts.insecure, _on_retry = opts.on_retry,
+    _abort_path = opts.abort_path, _ca_file = opts.ca_file, _insecure = opts.insecure, _on_retry = opts.on_retry,
     _retry = {
       max_tries = opts.max_tries, max_s = opts.max_retry_s, base_s = opts.retry_base_s, cap_s = opts.retry_cap_s,
     },
