@@ -142,12 +142,9 @@ function M.create(opts)
   local ok
   ok, problem = check_dest(opts)
   if not ok then return nil, problem end
-  local suite
-  suite, problem = freeze { root = opts.dest, manifest = manifest, tasks = tasks, unknown = {} }
-  if not suite then return nil, problem end
-  ok, problem = pack.save(suite, opts.dest)
+  ok, problem = pack.save({ manifest = manifest, tasks = tasks }, opts.dest)
   if not ok then return nil, problem end
-  return suite
+  return M.freeze(opts.dest) -- what was written is what is hashed
 end
 
 --- Opens models to run a suite with; the keys of an entry are those of a models file (docs/benchmarks.md).

@@ -51,6 +51,19 @@ function M.test_the_content_hash_is_AgentBoxs_bit_for_bit()
   lu.assertEquals(suite.unknown, { "unknown_to_both" })
 end
 
+function M.test_line_ends_count_as_AgentBox_reads_them()
+  local function hash_of(bytes, inline)
+    local dest = ("%s/%s"):format(dir, require("agentbox").hash.sha256(bytes .. tostring(inline)):sub(1, 8))
+    put(dest:sub(#dir + 2) .. "/suite.json", '{"suite_id": "s", "name": "S"}')
+    put(dest:sub(#dir + 2) .. "/tasks/a/task.json", json.encode { task_id = "a", description = "d", verifier = { command = "true" },
+      starter_files = inline and json.object { x = bytes } or json.object {} })
+    if not inline then put(dest:sub(#dir + 2) .. "/tasks/a/files/x", bytes) end
+    return assert(suites.freeze(dest)).manifest.content_hash
+  end
+  lu.assertEquals(hash_of "a\r\nb\rc\n", hash_of "a\nb\nc\n") -- text mode
+  lu.assertNotEquals(hash_of("a\r\nb", true), hash_of("a\nb", true)) -- text of task.json stays as it is
+end
+
 function M.test_C8_a_suite_that_drops_tools_matches_its_own_hash()
   assert(create("s", { agent = { drop_tools_prob = 0.5 } }))
   local suite = assert(suites.load(dir .. "/s"))

@@ -40,7 +40,7 @@ if "$box" bench validate "$out/theirs" >/dev/null; then echo "a changed suite va
 "$box" bench create "$out/ours" --from-tasks "$out/run/suite_snapshot/tasks" --suite-id ours --name Ours --n 3 --seed 7 \
     --setup-check 'sh=test "$HOME"' --max-steps 9
 "$py" "$here/agentbox_suite.py" check "$out/ours"
-"$box" bench validate "$out/ours" | grep -v differs: # their copy has other line ends, which the seal notices
+"$box" bench validate "$out/ours" >"$out/said" || { cat "$out/said"; exit 1; } # the seal notices their copy's other line ends
 mkdir "$out/odd"
 "$box" script "$here/agentbox_suite.lua" odd "$out/odd"
 "$py" "$here/agentbox_suite.py" hash "$out/odd" "$("$box" script "$here/agentbox_suite.lua" hash "$out/odd")"

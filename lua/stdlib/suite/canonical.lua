@@ -77,9 +77,10 @@ function M.text(value)
 end
 
 -- AgentBox reads files as UTF-8 text. One that is not has no place there; its hash stands for it.
-local function file_text(file)
-  if utf8.len(file.bytes) then return file.bytes end
-  return "sha256:" .. hash.sha256(file.bytes)
+local function file_text(file, as_text)
+  if not utf8.len(file.bytes) then return "sha256:" .. hash.sha256(file.bytes) end
+  if not as_text then return file.bytes end
+  return (file.bytes:gsub("\r\n", "\n"):gsub("\r", "\n"))
 end
 
 local function float(value) return value * 1.0 end
@@ -93,9 +94,9 @@ local function verifier_of(spec)
   return out
 end
 
-local function task_of(task)
+local function task_of(task, as_text)
   local out, files = json.object {}, json.object {}
-  for _, path in ipairs(schema.names(task.files)) do files[path] = file_text(task.files[path]) end
+  for _, path in ipairs(schema.names(task.files)) do files[path] = file_text(task.files[path], as_text and as_text(task, path)) end
   out.task_id, out.description, out.starter_files = task.task_id, task.description, files
   out.setup_commands, out.verifier = json.array(task.setup_commands), verifier_of(task.verifier)
   out.metadata, out.system_prompt_extra = task.metadata, task.system_prompt_extra or json.null
@@ -107,12 +108,13 @@ end
 --- What AgentBox hashes of a suite.
 ---@param manifest table          # as manifest.read gives it
 ---@param tasks agentbox.Task[]
+---@param as_text? fun(task: agentbox.Task, path: string): boolean   # files whose line ends Python's text mode makes "\n"
 ---@return string
-function M.payload(manifest, tasks)
+function M.payload(manifest, tasks, as_text)
   local sorted = table.move(tasks, 1, #tasks, 1, {})
   table.sort(sorted, function(a, b) return a.task_id < b.task_id end)
   local list = json.array {}
-  for i, task in ipairs(sorted) do list[i] = task_of(task) end
+  for i, task in ipairs(sorted) do list[i] = task_of(task, as_text) end
   local agent = json.object {}
   for key, value in pairs(manifest.agent) do
     if key ~= "custom_tools" then agent[key] = value end
@@ -128,7 +130,8 @@ end
 --- AgentBox's hash of a suite.
 ---@param manifest table
 ---@param tasks agentbox.Task[]
+---@param as_text? fun(task: agentbox.Task, path: string): boolean
 ---@return string   # 64 digits
-function M.content_hash(manifest, tasks) return hash.sha256(M.payload(manifest, tasks)) end
+function M.content_hash(manifest, tasks, as_text) return hash.sha256(M.payload(manifest, tasks, as_text)) end
 
 return M

@@ -119,15 +119,24 @@ end
 ---@return agentbox.Err? err
 function M.save_manifest(manifest, root) return fs.write(root .. "/suite.json", manifests.text(manifest)) end
 
---- Whether the stored content hash is that of what is there: `ok`, `none`, `differs`.
+-- AgentBox reads what is below files/ in Python's text mode, which makes every line end "\n"; what stands in task.json stays.
+local function in_folder(task, path)
+  if not task.files[path].bytes:find("\r", 1, true) then return false end
+  return task.dir ~= nil and fs.exists(("%s/files/%s"):format(task.dir, path))
+end
+
+--- Whether the stored content hash is that of what is there. A suite that AgentBox froze before it wrote it has its line
+--- ends in the hash; that one is right, too, although AgentBox itself does not find it again.
+---@async
 ---@param suite agentbox.Suite
 ---@return "ok"|"none"|"differs" verdict
----@return string hash   # as it is now
+---@return string hash   # as AgentBox would compute it now
 function M.integrity(suite)
-  local now = canonical.content_hash(suite.manifest, suite.tasks)
+  local now = canonical.content_hash(suite.manifest, suite.tasks, in_folder)
   local stored = suite.manifest.content_hash
   if stored == json.null or stored == "" then return "none", now end
-  return stored == now and "ok" or "differs", now
+  if stored == now or stored == canonical.content_hash(suite.manifest, suite.tasks) then return "ok", now end
+  return "differs", now
 end
 
 return M
