@@ -20,6 +20,7 @@ external_dependencies = {
   UV = { header = "uv.h" },
   YAML = { header = "yaml.h" },
   SIMDJSON = { header = "simdjson.h" },
+  TOML = { header = "toml++/toml.h" },
   OPENSSL = { header = "openssl/evp.h" },
   SECCOMP = { header = "seccomp.h" },
   SQLITE = { header = "sqlite3.h" },

@@ -11,6 +11,9 @@ pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto>=3.0)
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp>=2.5)
 pkg_check_modules(LUA REQUIRED lua5.4>=5.4.4)
 
+# Headers only: what Debian has as a library of it was built with exceptions.
+find_path(TOML_HEADER toml++/toml.h REQUIRED)
+
 # llhttp, linked in: Debian 13 has a library (libllhttp-dev), Debian 12 its C sources (node-llhttp).
 add_library(ab_llhttp INTERFACE)
 find_library(LLHTTP_STATIC NAMES libllhttp.a)

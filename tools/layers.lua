@@ -44,6 +44,7 @@ local also = {
 local libraries = {
   { "^simdjson%.h", { "^src/base/json%.cc$" } },
   { "^yaml%.h", { "^src/base/yaml%.c$" } },
+  { "^toml%+%+/", { "^src/base/toml%.cc$" } },
   { "^uv%.h", { "^src/rt/", "^src/lua/" } },
   { "^curl/", { "^src/rt/http[%w_]*%.[ch]$" } },
   { "^llhttp%.h", { "^src/rt/http_request%.c$" }, one = true },

@@ -47,9 +47,11 @@ local loader = require "agentbox.loader"
 ---@field test agentbox.test
 ---@field text agentbox.text
 ---@field time agentbox.time
+---@field toml agentbox.toml
 ---@field tool agentbox.tool
 ---@field traj agentbox.traj
 ---@field verify agentbox.verify
+---@field view agentbox.view
 ---@field yaml agentbox.yaml
 local M = { version = require "agentbox.sys.os".version }
 
@@ -57,7 +59,7 @@ local M = { version = require "agentbox.sys.os".version }
 local modules = {}
 for name in ([[
   agent async cli config conform err export fs generate hash http http_server image json log mcp model outcome path probe prompt rand re render rollout
-  runner sandbox schema secret serve shell stats store suite task test text time tool traj verify yaml
+  runner sandbox schema secret serve shell stats store suite task test text time toml tool traj verify view yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name
 end

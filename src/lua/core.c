@@ -27,6 +27,7 @@
     X(sieve)             \
     X(sqlite)            \
     X(sse)               \
+    X(toml)              \
     X(yaml)              \
     X(utf8x)             \
     X(http)              \
