@@ -12,6 +12,7 @@ M.commands = {
   { "bench", "make suites of tasks, run models on them, compare" },
   { "ps", "list the runs of this machine" },
   { "tail", "follow what happens in a run" },
+  { "view", "look at a run in a browser, while it goes on" },
   { "script", "run a Lua file with the library loaded" },
   { "repl", "type Lua interactively" },
   { "test", "run the Lua tests under a folder" },

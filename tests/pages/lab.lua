@@ -227,6 +227,7 @@ local HOSTILE = {
   comment = "<!-- <script> --><svg onload=alert(1)>{{data}} ]]> <a href=\"javascript:alert(1)\">x</a>",
   ansi = "\27[31mred\27[0m \27[2J\27]0;owned\7\27]8;;http://example.org\27\\link\27]8;;\27\\ \27[38;5;196mdeep\27[0m bell\7 back\8\8",
   bidi = "access = \"user\u{202e} \u{2066}// admin\u{2069} \u{2066}\" \u{200b}zero\u{feff}width\u{061c} e\u{301}\u{301}\u{301}\u{301}",
+  latex = [["><img src=x onerror=alert(1)> $\\href{x"><animate onbegin=alert(1)>}{z}$ [x](javascript:alert(1)) data:text/html,<script>1</script>]],
   proto = '{"__proto__":{"polluted":1},"constructor":{"prototype":1}}',
 }
 

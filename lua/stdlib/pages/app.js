@@ -70,7 +70,7 @@ function route() {
 
 let before = null;
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || help.open || !view) return;
   const typing = event.target.closest("input, select, textarea");
   if (typing && event.key !== "Escape") return;
   if (typing) { event.target.blur(); return; }
@@ -85,4 +85,5 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("hashchange", () => { route(); main.focus({ preventScroll: true }); });
 addEventListener("beforeprint", () => document.querySelectorAll("#main details.reasoning").forEach((d) => { d.open = true; }));
-route();
+if (page.live) startLive().then(route, (problem) => main.replaceChildren(el("p", { class: "banner bad", role: "alert" }, shown(problem.message))));
+else route();

@@ -71,6 +71,7 @@ function leaderboard(models, extra) {
 }
 
 function overview() {
+  if (rows.n === 0) return { node: el("p", { class: "empty" }, "Nothing has ended yet. Rollouts appear here as they end."), start() {}, stop() {}, keys: {}, overview: true };
   const indices = all(), f = page.figures ? page.figures.all : null, models = page.figures ? page.figures.models : [];
   const solved = indices.filter((i) => rows.status[i] === "success").length, unscored = indices.filter((i) => rows.reward[i] === null).length;
   const wrong = indices.filter((i) => rows.mismatch[i]).length, tampered = indices.filter((i) => rows.tamper[i]).length;
@@ -78,8 +79,8 @@ function overview() {
   const tasks = new Set(rows.task).size;
   const tiles = [
     tile("Rollouts", count(rows.n), plural(tasks, "task"), listLink("")),
-    tile("Solved", f && !page.live ? percent(f.success.value) : percent(rows.n - unscored ? solved / (rows.n - unscored) : null), f && !page.live && given(f.success.low) ? `95 %: ${spread(f.success, percent)}` : `${count(solved)} of ${count(rows.n - unscored)} scored`, listLink("status:success"), "good"),
-    f && !page.live ? tile("Mean reward", number(f.reward.value, 3), given(f.reward.low) ? `95 %: ${spread(f.reward, (x) => number(x, 3))}` : null, listLink("", "reward")) : null,
+    tile("Solved", f ? percent(f.success.value) : percent(rows.n - unscored ? solved / (rows.n - unscored) : null), f && given(f.success.low) ? `95 %: ${spread(f.success, percent)}` : `${count(solved)} of ${count(rows.n - unscored)} scored`, listLink("status:success"), "good"),
+    f ? tile("Mean reward", number(f.reward.value, 3), given(f.reward.low) ? `95 %: ${spread(f.reward, (x) => number(x, 3))}` : null, listLink("", "reward")) : null,
     unscored ? tile("No score", count(unscored), "the infrastructure failed", listLink("flag:unscored"), "warn") : null,
     wrong ? tile("Mismatch", count(wrong), "own check passed, verifier did not", listLink("flag:mismatch"), "warn") : null,
     tampered ? tile("Tampering", count(tampered), "left for the verifier to trip over", listLink("flag:tamper"), "warn") : null,
@@ -99,6 +100,6 @@ function overview() {
       el("div", { class: "tiles" }, tiles), benchSection(),
       el("div", { class: "cards" }, outcomeBar(indices), failures(indices), models.length && !page.bench ? leaderboard(models) : null,
         el("section", { class: "card wide plain", "aria-labelledby": "plots" }, el("h2", { id: "plots", class: "sr" }, "Distributions"), el("div", { class: "plots" }, plots)), heatMap(indices))),
-    start() {}, stop() {}, keys: {},
+    start() {}, stop() {}, keys: {}, overview: true,
   };
 }

@@ -23,16 +23,17 @@ function keyOf(i) {
   return key;
 }
 
-function addRows(columns) {
+// Adds rows, but not the first `skip` of them, which are there already.
+function addRows(columns, skip = 0) {
   const from = rows.n;
   for (const name of [...NUMBERS, ...WORDS]) {
     const column = columns[name], into = rows[name];
-    for (let i = 0; i < columns.n; i++) {
+    for (let i = skip; i < columns.n; i++) {
       const value = !column ? null : column.d ? (column.v[i] < 0 ? null : column.d[column.v[i]]) : column[i];
       into.push(value);
     }
   }
-  rows.n += columns.n;
+  rows.n += columns.n - skip;
   for (let i = from; i < rows.n; i++) {
     rows.hay.push([rows.id[i], rows.task[i], rows.model[i], rows.status[i], rows.stop[i], rows.class[i], rows.error[i]].filter(given).join(" ").toLowerCase());
     rows.urgency.push(urgencyOf(i));

@@ -1,5 +1,5 @@
---- What a page tells of a benchmark's result besides its trajectories: the figures of its report, and what it is compared
---- with.
+--- What a page tells of a benchmark's result besides its trajectories: the figures of its report, and what it is
+--- compared with.
 local err = require "agentbox.err"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"

@@ -9,7 +9,9 @@ local sys_hash = require "agentbox.sys.hash"
 local M = {}
 
 -- In the order in which they need one another.
-local SCRIPTS = { "text", "format", "store", "plot", "table", "overview", "turns", "trajectory", "bench", "app" }
+local SCRIPTS = {
+  "text", "format", "store", "plot", "table", "overview", "turns", "trajectory", "bench", "live", "app",
+}
 
 local parts
 

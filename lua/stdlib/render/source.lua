@@ -17,33 +17,49 @@ local MAX_DEPTH = 8
 local SUITES = { suite = true, suite_snapshot = true }
 
 -- A row knows where its line is, so that it can be read again for its body.
-local function add(rows, line, place, model)
+local function row_at(line, place)
   local one = row.of(line)
   one.model = place.student or one.model
-  if model and one.model ~= model then return end
   one.slot = ("%s\n%s\n%s"):format(one.run, one.model, summary.slot(cut.value(line.group), line.id))
   one.place = place
-  rows[#rows + 1] = one
+  return one
 end
 
-local function add_lines(rows, file, model)
-  local source <close>, problem = lines.open(file.path)
+local function is_record(line)
+  return json.is_object(line) and type(line.stop) == "table" and type(line.reward) == "table"
+      and type(line.calls) == "table" and type(line.policy) == "table"
+end
+
+-- A line's record as far as a row needs it; one of another shape is read whole.
+local function record_of(text, path)
+  local object, whole = frame.read(text)
+  local line = whole and json.decode(object, row.UNREAD)
+  if is_record(line) then return line end
+  local t = read.line(text, path)
+  return t and t.line
+end
+
+--- Gives a row for each whole line of a file, from an offset on.
+---@async
+---@param file { path: string, student?: string }
+---@param from integer
+---@param take fun(one: table)
+---@return integer? reached      # the offset of what comes next
+---@return integer|agentbox.Err damaged
+function M.scan(file, from, take)
+  local source <close>, problem = lines.open(file.path, from)
   if not source then return nil, problem end
-  local damaged = 0
+  local damaged, reached = 0, from
   for text, offset in source.next, source do
-    local object, whole = frame.read(text)
-    local line = whole and json.decode(object, row.UNREAD)
-    local known = json.is_object(line) and type(line.stop) == "table" and type(line.reward) == "table"
-        and type(line.calls) == "table" and type(line.policy) == "table"
-    local place = { path = file.path, offset = offset, student = file.student }
-    if known then
-      add(rows, line, place, model)
+    local line = record_of(text, file.path)
+    reached = offset + #text + 1
+    if line then
+      take(row_at(line, { path = file.path, offset = offset, student = file.student }))
     else
-      local t = read.line(text, file.path)
-      if t then add(rows, t.line, place, model) else damaged = damaged + 1 end
+      damaged = damaged + 1
     end
   end
-  return damaged
+  return reached, damaged
 end
 
 -- Adds what lies below a folder: a benchmark's result has its records by model, and a model's name may have slashes.
@@ -96,13 +112,39 @@ local function student_at(students, path)
   end
 end
 
+--- The files below a path, each with the student it belongs to, in a benchmark's result.
+---@async
+---@nodiscard
+---@param path string
+---@return { path: string, lines: boolean, maybe?: boolean, student?: string }[]?
+---@return agentbox.Err? err
+function M.files(path)
+  local files, problem = files_of(path)
+  if not files then return nil, problem end
+  local students = students_of((path:gsub("(.)/+$", "%1")))
+  for _, file in ipairs(files) do file.student = student_at(students, file.path) end
+  return files
+end
+
+--- Gives the rows of a document; one that only may be a trajectory counts as damaged when it is none.
+---@async
+---@param file { path: string, maybe?: boolean, student?: string }
+---@param take fun(one: table)
+---@return integer? damaged
+---@return agentbox.Err? err
+function M.document(file, take)
+  local place = { path = file.path, student = file.student }
+  local ok, problem = read.visit(file.path, function(t) take(row_at(t.line, place)) end)
+  if ok then return 0 end
+  if file.maybe then return 1 end
+  return nil, problem
+end
+
 -- `PATH#ID` names one.
-local function row_of_one(path, model)
+local function row_of_one(path)
   local t, problem = read.one(path)
   if not t then return nil, problem end
-  local rows = {}
-  add(rows, t.line, { path = path }, model)
-  return rows, 0
+  return { row_at(t.line, { path = path }) }, 0
 end
 
 --- The rows of everything below a path, in the order written, and how many lines could not be read.
@@ -115,25 +157,23 @@ end
 ---@return table[]? rows
 ---@return integer|agentbox.Err damaged
 function M.rows(path, model)
-  if path:find("#", 1, true) and not fs.stat(path) then return row_of_one(path, model) end
-  local files, problem = files_of(path)
+  if path:find("#", 1, true) and not fs.stat(path) then return row_of_one(path) end
+  local files, problem = M.files(path)
   if not files then return nil, problem end
   local rows, damaged = {}, 0
-  local students = students_of((path:gsub("(.)/+$", "%1")))
+  local function take(one)
+    if not model or one.model == model then rows[#rows + 1] = one end
+  end
   for _, file in ipairs(files) do
-    local lost, ok
-    file.student = student_at(students, file.path)
+    local reached, lost
     if file.lines then
-      lost, problem = add_lines(rows, file, model)
-      ok, damaged = lost, damaged + (lost or 0)
+      reached, lost = M.scan(file, 0, take)
     else
-      local place = { path = file.path, student = file.student }
-      ok, problem = read.visit(file.path, function(t) add(rows, t.line, place, model) end)
+      lost, problem = M.document(file, take)
+      reached = lost
     end
-    if not ok and file.maybe then
-      ok, damaged = true, damaged + 1
-    end
-    if not ok then return nil, problem end
+    if not reached then return nil, problem or lost end
+    damaged = damaged + lost
   end
   return rows, damaged
 end
