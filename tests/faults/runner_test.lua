@@ -12,6 +12,7 @@ local traj = require "agentbox.traj"
 
 local here = arg[0]:match "^(.*)/[^/]*$"
 local binary = assert(fs.realpath "/proc/self/exe")
+local census = dofile(here .. "/../support/census.lua")
 local fakellm = dofile(here .. "/../support/fakellm.lua")
 
 local M = {}
@@ -108,31 +109,6 @@ local function check_each_once(run_dir, n, per_task)
   lu.assertEquals(count, n * per_task)
 end
 
--- Processes that are the first of a process namespace, below an engine: its sandboxes.
-local function sandboxes_of(pid)
-  local parents, first = {}, {}
-  for _, entry in ipairs(assert(fs.list "/proc")) do
-    local status = entry.name:find "^%d+$" and fs.read(("/proc/%s/status"):format(entry.name), 1 << 16)
-    if status and not status:find "State:%s+[ZX]" then
-      local id = tonumber(entry.name)
-      parents[id] = tonumber(status:match "PPid:%s+(%d+)")
-      first[id] = status:match "NSpid:%s+[%d\t ]-\t1\n" ~= nil
-    end
-  end
-  local function descends(id)
-    for _ = 1, 20 do
-      if not id or id == 0 then return false end
-      if id == pid then return true end
-      id = parents[id]
-    end
-  end
-  local count = 0
-  for id, is_first in pairs(first) do
-    if is_first and descends(id) then count = count + 1 end
-  end
-  return count
-end
-
 function M.test_b97_b34_killed_and_resumed_until_it_is_whole()
   write_tasks(12, "true")
   local words = "tasks -m scripted:turns.json --backend none --n 2 -c 3 --run-id r -o out"
@@ -156,7 +132,7 @@ function M.test_b34_no_sandbox_outlives_a_killed_run()
   write_tasks(6, "sleep 600")
   local run = launch "tasks -m scripted:turns.json -c 4 --run-id r -o out"
   local pid = run.pid
-  wait_until("four sandboxes", function() return sandboxes_of(pid) >= 4 end)
+  wait_until("four sandboxes", function() return census.below(pid) >= 4 end)
   local zygote = {}
   for _, entry in ipairs(assert(fs.list "/proc")) do
     local status = entry.name:find "^%d+$" and fs.read(("/proc/%s/status"):format(entry.name), 1 << 16)
@@ -238,10 +214,10 @@ function M.test_b36_b37_live_sandboxes_are_those_of_running_rollouts()
   async.each({ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 }, function() assert(require "agentbox.sandbox".create()):close() end)
   local run <close> = start { tasks = list, sandbox = {}, concurrency = 5, limits = { judges = judges, creating = 2 },
     model = model.scripted { { tool_calls = { { name = "run_command", arguments = { command = "sleep 0.05 & true" } } } }, "done" } }
-  local before = sandboxes_of(os_.pid())
+  local before = census.below(os_.pid())
   while run.state ~= "over" do
     local running = run.running
-    local live = sandboxes_of(os_.pid()) - before
+    local live = census.below(os_.pid()) - before
     -- One each, a second one while it is judged; what ends between the two counts may still be counted.
     lu.assertTrue(live <= math.max(running, run.running) + 2 * judges, ("%d sandboxes, %d rollouts"):format(live, running))
     most, samples = math.max(most, live), samples + 1
@@ -249,7 +225,7 @@ function M.test_b36_b37_live_sandboxes_are_those_of_running_rollouts()
   end
   lu.assertTrue(most >= 3 and samples > 20, ("%d in %d samples"):format(most, samples))
   lu.assertEquals(run:wait().rollouts, 30)
-  wait_until("no sandbox", function() return sandboxes_of(os_.pid()) <= before end)
+  wait_until("no sandbox", function() return census.below(os_.pid()) <= before end)
 end
 
 -- ---------------------------------------------------------------- records

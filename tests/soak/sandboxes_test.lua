@@ -2,6 +2,8 @@
 local ab = require "agentbox"
 local lu = require "luaunit"
 
+local census = dofile((arg[0]:gsub("soak/[^/]*$", "support/census.lua")))
+
 local SOAK = os.getenv "AGENTBOX_SOAK"
 local COUNT = SOAK and 20000 or 300
 local IDLE = SOAK and 2000 or 100
@@ -16,38 +18,6 @@ local function numbers(count)
   local list = {}
   for i = 1, count do list[i] = i end
   return list
-end
-
--- Our control groups, those of single sandboxes and of commands.
-local function cgroups(pid)
-  local count = 0
-  local function below(dir)
-    for _, entry in ipairs(ab.fs.list(dir) or {}) do
-      if entry.type == "dir" then
-        count = count + 1
-        below(dir .. "/" .. entry.name)
-      end
-    end
-  end
-  local pipe = assert(io.popen("find /sys/fs/cgroup -maxdepth 3 -type d -name 'agentbox-*-" .. pid .. "-*' 2>/dev/null"))
-  for dir in pipe:lines() do below(dir) end
-  pipe:close()
-  return count
-end
-
--- What could pile up, as counts. Ours only: other engines may be at work.
-local function census()
-  local children, fds = 0, #assert(ab.fs.list "/proc/self/fd")
-  local pid = require "agentbox.sys.os".pid()
-  for _, entry in ipairs(assert(ab.fs.list "/proc")) do
-    local stat = entry.name:find "^%d+$" and ab.fs.read("/proc/" .. entry.name .. "/stat")
-    if stat and tonumber(stat:match "^%d+ %b() %a (%d+)") == pid then children = children + 1 end
-  end
-  local mounts = 0
-  for line in assert(ab.fs.read "/proc/self/mountinfo"):gmatch "[^\n]+" do
-    if line:find("agentbox", 1, true) then mounts = mounts + 1 end
-  end
-  return { children = children, descriptors = fds, mounts = mounts, cgroups = cgroups(pid) }
 end
 
 -- Kernel memory that nothing can reclaim.
@@ -77,9 +47,9 @@ end
 
 function M.test_nothing_piles_up()
   ab.async.each(numbers(20), use, { limit = AT_ONCE }) -- what is made once is made by now
-  local before, slab = settled(census, function() return true end, 0), slab_bytes()
+  local before, slab = settled(census.own, function() return true end, 0), slab_bytes()
   ab.async.each(numbers(COUNT), use, { limit = AT_ONCE })
-  lu.assertEquals(settled(census, function(now) return now.children <= before.children end, 20), before)
+  lu.assertEquals(settled(census.own, function(now) return now.processes <= before.processes end, 20), before)
   if not SOAK then return end
   local now = settled(slab_bytes, function(bytes) return bytes - slab < SLAB_BYTES end, 60)
   print(("slab after %d sandboxes: %+.1f MB"):format(COUNT, (now - slab) / 1e6))
@@ -96,9 +66,9 @@ function M.test_forks_pile_up_nothing()
     lu.assertEquals(#assert(kids[1]:diff "image"), 1)
   end
   ab.async.each(numbers(20), fork, { limit = AT_ONCE })
-  local before = settled(census, function() return true end, 0)
+  local before = settled(census.own, function() return true end, 0)
   ab.async.each(numbers(COUNT // 10), fork, { limit = AT_ONCE })
-  lu.assertEquals(settled(census, function(now) return now.children <= before.children end, 20), before)
+  lu.assertEquals(settled(census.own, function(now) return now.processes <= before.processes end, 20), before)
 end
 
 -- Many that do nothing, all at once. The kernel keeps some of the slab that a crowd took, for the next one: so what
@@ -116,10 +86,10 @@ end
 
 function M.test_many_idle_ones()
   crowd()
-  local before = settled(census, function() return true end, 0)
+  local before = settled(census.own, function() return true end, 0)
   local slab = SOAK and settled(slab_bytes, function() return false end, 10)
   crowd()
-  lu.assertEquals(settled(census, function(now) return now.children <= before.children end, 20), before)
+  lu.assertEquals(settled(census.own, function(now) return now.processes <= before.processes end, 20), before)
   if not SOAK then return end
   local now = settled(slab_bytes, function(bytes) return bytes - slab < SLAB_BYTES end, 60)
   print(("slab after %d idle ones, once more: %+.1f MB"):format(IDLE, (now - slab) / 1e6))
