@@ -10,6 +10,7 @@ M.commands = {
   { "run", "run one task and save its trajectory" },
   { "run-dir", "run the tasks of a folder, many at once" },
   { "bench", "make suites of tasks, run models on them, compare" },
+  { "serve", "run tasks for a trainer that takes the groups" },
   { "ps", "list the runs of this machine" },
   { "tail", "follow what happens in a run" },
   { "view", "look at a run in a browser, while it goes on" },

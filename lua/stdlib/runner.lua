@@ -223,7 +223,7 @@ function Run:_settle(one)
   if ending.kind == "stale" and not one.group.closed then
     self.tally.stale = self.tally.stale + 1
     self:_event("stale", { slot = groups.slot(one), id = one.id, attempt = one.attempt, msg = ending.detail })
-    one.attempt, one.state = one.attempt + 1, "idle"
+    one.state, one.stale = "idle", (one.stale or 0) + 1 -- the same attempt: it is not in the record, and did not fail
     one.group.idle = one.group.idle + 1
     return
   end

@@ -11,6 +11,7 @@
 local deliver = require "agentbox.serve.deliver"
 local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
+local fs = require "agentbox.sys.fs"
 local http_server = require "agentbox.http_server"
 local inbox = require "agentbox.serve.inbox"
 local json = require "agentbox.json"
@@ -58,15 +59,28 @@ local function check_session(self, req)
   local session = req:header "Agentbox-Session"
   if session == nil then return http_server.problem(400, "badarg", "no Agentbox-Session: connect first") end
   if session == self._session then return nil end
-  if self._past[session] then return refused("superseded", "another trainer has connected since") end
+  if self._session then return refused("superseded", "another trainer has connected since") end
   return refused("session", "no such session: connect again")
+end
+
+-- What a restarted engine must know, in the run's folder: its trainer, and the weights that were announced last.
+local function keep(run, name, text)
+  if not run.run_dir then return true end
+  return fs.write(("%s/%s"):format(run.run_dir, name), text .. "\n", { mode = 384, sync = true })
+end
+
+local function kept(run, name)
+  local path = run.run_dir and ("%s/%s"):format(run.run_dir, name)
+  return path and fs.stat(path) and fs.read(path, 4096) or nil
 end
 
 local function connect(self, req)
   local doc, problem = object(req)
   if not doc then return nil, problem end
-  if self._session then self._past[self._session] = true end
-  self._session = rand.uuid4()
+  local session, ok = rand.uuid4(), nil
+  ok, problem = keep(self.run, "session", session)
+  if not ok then return nil, problem end
+  self._session = session
   self.consumer = type(doc.consumer) == "string" and doc.consumer or nil
   self.run:_event("connect", { consumer = self.consumer })
   self.run:_poke() -- who waits with an older session is told
@@ -171,7 +185,11 @@ local function policy(self, req)
   if current and version < current then
     return refused("exists", ("version %d is older than %d"):format(version, current))
   end
-  self.run:policy { version = version, model = doc.model }
+  local ok
+  ok, problem = keep(self.run, "policy", json.encode(json.object { version = version, model = doc.model }))
+  if not ok then return nil, problem end
+  current = self.run.models.agent.version
+  if not current or version >= current then self.run:policy { version = version, model = doc.model } end
   return { json = json.object { version = version } }
 end
 
@@ -222,6 +240,15 @@ end
 
 -- ---------------------------------------------------------------- life
 
+local function recall(self)
+  local run = self.run
+  self._session = (kept(run, "session") or ""):match "^[%x-]+" or nil
+  local policy_before, current = json.decode(kept(run, "policy") or "null"), run.models.agent.version
+  if json.is_object(policy_before) and (not current or policy_before.version > current) then
+    run:policy { version = policy_before.version, model = policy_before.model }
+  end
+end
+
 --- Opens the door of a run: see `Run:serve`.
 ---@async
 ---@param run agentbox.Run
@@ -232,8 +259,9 @@ function M.open(run, given)
   local opts = schema.options(given, OPTIONS, "run:serve")
   if not run.opts.grouping then error("run:serve: the run has no groups: give group_size or n", 3) end
   local self = setmetatable({
-    run = run, stale_groups = 0, _inbox = opts.inbox, _past = {}, _instance = rand.uuid4(), _stale = opts.stale,
+    run = run, stale_groups = 0, _inbox = opts.inbox, _instance = rand.uuid4(), _stale = opts.stale,
   }, Serve)
+  recall(self)
   local ok, problem = true, nil
   if opts.inbox then ok, problem = opts.inbox:attach(run.run_dir) end
   if not ok then return nil, problem end

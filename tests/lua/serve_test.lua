@@ -112,7 +112,7 @@ function M.test_the_trainer_that_connected_last_is_the_one()
     test.eq(new:ack(1).cursor, 1)
   end)
   local stranger = setmetatable({ url = door.url, session = "made up" }, Trainer)
-  test.eq(stranger:ask("GET", "/v1/groups").error.code, "session")
+  test.eq(stranger:ask("GET", "/v1/groups").error.code, "superseded")
   stranger.session = nil
   test.eq(select(2, stranger:ask("GET", "/v1/groups")), 400)
 end
@@ -120,11 +120,12 @@ end
 function M.test_acknowledged_out_of_order_is_acknowledged_after_a_crash()
   local tmp <close> = runs.tmp()
   local opts = { tasks = runs.tasks(4), n = 2, out = tmp.path, run_id = "r" }
+  local trainer
   do
     local run <close> = runs.start(opts)
     local door <close> = open(run)
     run:wait()
-    local trainer = connect(door)
+    trainer = connect(door)
     trainer:groups "max=9"
     trainer:ack(2)
     trainer:ack(4)
@@ -132,7 +133,9 @@ function M.test_acknowledged_out_of_order_is_acknowledged_after_a_crash()
   opts.resume = true
   local run <close> = runs.start(opts)
   local door <close> = open(run)
-  local trainer = connect(door)
+  local stranger = setmetatable({ url = door.url, session = "made up" }, Trainer)
+  test.eq(stranger:ask("GET", "/v1/groups").error.code, "superseded")
+  trainer.url = door.url -- its session is good for the restarted engine too
   test.eq(seqs((trainer:groups "max=9")), { 1, 3 })
   trainer:ack(1)
   test.eq(run.cursor, 2)
@@ -159,6 +162,7 @@ function M.test_tasks_come_once_and_survive()
     test.contains(bad.error.msg, "task 2:")
     while run.tally.groups.closed < 3 do run:_await(1) end
     trainer:ack(1)
+    test.eq(trainer:ask("POST", "/v1/policy", { version = 5 }).version, 5)
     trainer:ask("POST", "/v1/tasks", { key = "step-2", tasks = json.array { runs.task "a" } })
     run:stop "as if killed"
     run:wait()
@@ -174,6 +178,7 @@ function M.test_tasks_come_once_and_survive()
   local ids = runs.ids(trainer:groups "max=9")
   test.eq(ids, { "a", "a#2", "b" })
   test.eq(run.tally.rollouts, 8)
+  test.eq(run.models.agent.version, 5, "the weights that were announced last")
 end
 
 function M.test_groups_that_became_too_old_are_dropped_or_marked()

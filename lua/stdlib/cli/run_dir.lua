@@ -44,7 +44,11 @@ end
 
 M.options = options()
 
-local function usage(msg, hint) return nil, { code = "usage", msg = "run-dir: " .. msg, hint = hint } end
+-- What `agentbox serve`, which is this command with a door, brings instead: name, options, ready(opts, args) before the run
+-- is started, open(run, args, opts) after it.
+M.plain = { name = "run-dir", options = M.options }
+
+local function usage(msg, hint) return nil, { code = "usage", msg = msg, hint = hint } end
 
 -- ---------------------------------------------------------------- what the run is told
 
@@ -70,20 +74,20 @@ local LEAST = {
 local function check_numbers(args)
   for name, least in pairs(LEAST) do
     if args[name] and args[name] < least then
-      return usage(("--%s must be at least %g, not %g"):format((name:gsub("_", "-")), least, args[name]))
+      return usage(("run-dir: --%s must be at least %g, not %g"):format((name:gsub("_", "-")), least, args[name]))
     end
   end
   return true
 end
 
 -- What a resumed run does without being told again. Never a key.
-local function remembered(args)
+local function remembered(args, command)
   local out = {}
-  for _, option in ipairs(M.options) do
+  for _, option in ipairs(command.options) do
     local name = require "agentbox.cli._parse".target(option)
     local value = args[name]
     if name ~= "api_key" and name ~= "resume" and name ~= "json" and name ~= "retry_errors" and name ~= "allow_changes"
-        and name ~= "metrics" and name ~= "out" and name ~= "run_id" and not (type(value) == "table" and #value == 0) then
+        and name ~= "metrics" and name ~= "listen" and name ~= "out" and name ~= "run_id" and not (type(value) == "table" and #value == 0) then
       out[name] = value
     end
   end
@@ -91,7 +95,7 @@ local function remembered(args)
 end
 
 -- The folder and the id of the run to go on with.
-local function find_run(args, config)
+local function find_run(args, config, command)
   local fs, json = require "agentbox.fs", require "agentbox.json"
   local path, err = require "agentbox.cli._runs".find(args.resume, config:value "run.out")
   if not path then return nil, err end
@@ -99,8 +103,10 @@ local function find_run(args, config)
   text, err = fs.read(path .. "/run.json", 16 << 20)
   if not text then return nil, err end
   local doc = json.decode(text)
-  if not json.is_object(doc) or type(doc.run) ~= "string" then return usage(path .. "/run.json is not a run's") end
-  if type(doc.args) ~= "table" or not doc.tasks then return usage(path .. ": not a run of run-dir") end
+  if not json.is_object(doc) or type(doc.run) ~= "string" then return usage("run-dir: " .. path .. "/run.json is not a run's") end
+  if type(doc.args) ~= "table" or doc.command and doc.command ~= command.name then
+    return usage(("%s: not a run of %s"):format(path, command.name))
+  end
   return { out = path:match "^(.*)/[^/]*$" or ".", run_id = doc.run, doc = doc }
 end
 
@@ -123,7 +129,7 @@ local function check_same(args, config, earlier)
     if text(was) ~= text(now[key]) then changed[#changed + 1] = ("%s was %s, is %s"):format(key, text(was), text(now[key])) end
   end
   if #changed == 0 or args.allow_changes then return true end
-  return usage("the run was made with other settings: " .. out.line(table.concat(changed, "; ")),
+  return usage("run-dir: the run was made with other settings: " .. out.line(table.concat(changed, "; ")),
     "Begin a new run, or mix them knowingly with --allow-changes.")
 end
 
@@ -142,9 +148,9 @@ local function preparer(config, args)
   end
 end
 
-local function runner_options(args, config, model, place)
+local function runner_options(args, config, model, place, command)
   local straggler = args.straggler and { factor = args.straggler } or nil
-  local tasks = require "agentbox.fs".realpath(args.dir) or args.dir
+  local tasks = args.dir and (require "agentbox.fs".realpath(args.dir) or args.dir) or nil
   return {
     tasks = args.dir, model = model, n = args.n, group_size = args.group_size, limit = args.limit,
     concurrency = args.concurrency, out = place.out, run_id = place.run_id, resume = args.resume ~= nil,
@@ -153,21 +159,23 @@ local function runner_options(args, config, model, place)
     run_timeout_s = args.run_timeout_s, seed = config:value "run.seed", prepare = preparer(config, args),
     limits = { creating = args.max_creating, commands = args.max_commands, judges = args.max_judges },
     metrics = args.metrics and { listen = args.metrics, token = require "agentbox.sys.os".env "AGENTBOX_TOKEN" } or nil,
-    meta = { tasks = tasks, model = model.name, identity = identity_of(config), args = remembered(args) },
+    meta = {
+      tasks = tasks, model = model.name, identity = identity_of(config), args = remembered(args, command), command = command.name,
+    },
   }
 end
 
 -- ---------------------------------------------------------------- while it runs
 
 -- Ctrl-C: once no more rollouts are begun, twice those that run are stopped. TERM stops at once.
-local function on_signals(run, state, say)
+local function on_signals(run, state, say, name)
   local async, os_ = require "agentbox.async", require "agentbox.sys.os"
   local function interrupted()
     while os_.wait_signal "INT" do
       state.interrupted = (state.interrupted or 0) + 1
       if state.interrupted == 1 and run.state == "running" then
         run:drain "interrupted"
-        say(("agentbox: run-dir: interrupted: %d rollouts are ending; Ctrl-C again stops them"):format(run.running))
+        say(("agentbox: %s: interrupted: %d rollouts are ending; Ctrl-C again stops them"):format(name, run.running))
       else
         run:stop "interrupted"
       end
@@ -197,16 +205,16 @@ local function status_of(sum, state)
   return sum.solved == sum.rollouts and sum.bad_tasks == 0 and not sum.why and 0 or 1
 end
 
-local function report(args, run, sum, state)
+local function report(args, run, sum, state, name)
   local out = require "agentbox.cli._out"
   if args.json then return end
   io.stdout:write(("done: %d/%d success → %s\n"):format(sum.solved, sum.rollouts, out.line(run.store.dir or "")))
   io.stdout:write(("%-9s %s\n"):format("run", out.line(run.run_dir)))
   for _, line in ipairs(require "agentbox.cli._summary".lines(sum)) do io.stdout:write(line, "\n") end
   if sum.why or sum.failure then
-    io.stderr:write(("agentbox: run-dir: %s; %d rollouts are saved\n"):format(state.interrupted and "interrupted" or out.line(sum.why),
-      sum.rollouts))
-    io.stderr:write("Go on with: agentbox run-dir --resume ", out.line(run.run_dir), "\n")
+    io.stderr:write(("agentbox: %s: %s; %d rollouts are saved\n"):format(name,
+      state.interrupted and "interrupted" or out.line(sum.why), sum.rollouts))
+    io.stderr:write(("Go on with: agentbox %s %s\n"):format(name == "run-dir" and "run-dir --resume" or name, out.line(run.run_dir)))
   end
 end
 
@@ -215,7 +223,7 @@ local function view_of(args, run, total)
   return require(live and "agentbox.cli._live" or "agentbox.cli._progress").new(run, total)
 end
 
-local function execute(args, opts, total)
+local function execute(args, opts, total, command)
   opts.total = total
   local async, json = require "agentbox.async", require "agentbox.json"
   local state, view = {}, nil
@@ -238,15 +246,24 @@ local function execute(args, opts, total)
   end
   local run <close> = started
   view = view_of(args, run, total)
-  local signals = on_signals(run, state, function(line) view:say(line) end)
+  local function say(line) view:say(line) end
+  local signals = on_signals(run, state, say, command.name)
+  local door
+  if command.open then
+    door, err = command.open(run, args, opts)
+    if not door then return nil, err end
+    say(("agentbox: %s: listening on %s"):format(command.name, door.address))
+  end
+  local _ <close> = door
   while run.state ~= "over" do
     view:paint()
     run:_await(0.5)
   end
   local sum = run:wait()
+  while door and not state.interrupted and not door:wait(0.5) do end -- luacheck: ignore 542
   for _, fiber in ipairs(signals) do fiber:cancel() end
   view:close()
-  report(args, run, sum, state)
+  report(args, run, sum, state, command.name)
   async.yield()
   return status_of(sum, state)
 end
@@ -257,7 +274,8 @@ local function total_of(args)
   return math.min(#paths, args.limit or math.huge) * (args.n or args.group_size or 1)
 end
 
-function M.run(args)
+function M.run(args, command)
+  command = command or M.plain
   local parts = require "agentbox.cli._run"
   local fine, config, err
   fine, err = check_numbers(args)
@@ -268,11 +286,11 @@ function M.run(args)
   if args.resume then
     config, err = config:resolve(args)
     if not config then return nil, err end
-    place, err = find_run(args, config)
+    place, err = find_run(args, config, command)
     if not place then return nil, err end
     recall(args, place)
   end
-  if not args.dir then return usage "a folder of tasks is needed" end
+  if not args.dir and not command.open then return usage "run-dir: a folder of tasks is needed" end
   config, err = config:resolve(args)
   if not config then return nil, err end
   if place then
@@ -281,14 +299,17 @@ function M.run(args)
     if not same then return nil, err end
   end
   place = place or { out = config:value "run.out", run_id = args.run_id or require "agentbox.sys.rand".uuid4() }
-  local total
-  total, err = total_of(args)
-  if not total then return nil, err end
-  local model
+  local total, model
+  if args.dir then
+    total, err = total_of(args)
+    if not total then return nil, err end
+  end
   model, err = parts.model(config)
   if not model then return nil, err end
   local _ <close> = model
-  return execute(args, runner_options(args, config, model, place), total)
+  local opts = runner_options(args, config, model, place, command)
+  if command.ready then command.ready(opts, args) end
+  return execute(args, opts, not command.open and total or nil, command)
 end
 
 return M

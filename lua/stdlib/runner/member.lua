@@ -25,8 +25,10 @@ function M.seed_of(seed, member)
   return tonumber(hash.sha256(text):sub(1, 7), 16)
 end
 
+-- Unique in the run, and for a server that keeps sessions: an attempt that became stale is made again under another one.
 local function id_of(run, member)
   local id = ("%s/%s"):format(run.run_id:sub(1, 8), groups.slot(member))
+  if member.stale then return ("%s~%d.%d"):format(id, member.attempt, member.stale) end
   return member.attempt == 0 and id or ("%s~%d"):format(id, member.attempt)
 end
 

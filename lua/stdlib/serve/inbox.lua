@@ -172,10 +172,10 @@ end
 --- The next task; waits for one. Nil when the end was said.
 ---@async
 function Inbox:__call()
+  while not self._attached do wait(self) end -- until the door has recalled what an earlier process knew
   local early = first_task(self)
   if early ~= nil then return early end
   while true do
-    while not self._attached do wait(self) end
     local batch = self._batch
     if batch and self._at <= #batch.tasks then
       self._at = self._at + 1

@@ -1,0 +1,110 @@
+"""The door as a trainer uses it, against the real engine."""
+
+import json
+import subprocess
+
+import pytest
+from conftest import BIN, Engine, Model, task
+
+import agentbox
+
+FORMATS = ["art", "trl", "verl", "skyrl"]
+
+
+def read_lines(path):
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def test_tasks_in_groups_out(make, run):
+    engine = make(Engine, run, make(Model), "--group-size", "3", "-c", "1").start()
+    with agentbox.connect(engine.url, consumer="test") as door:
+        assert door.send_tasks([task("a"), task("b")], key="k") == 2
+        assert door.send_tasks([task("a"), task("b")], key="k") == 0
+        door.end_tasks()
+        seen = []
+        for group in door.groups(formats=["verl"]):
+            assert group.members == [m for m in group.members if m] and len(group.members) == group.size == 3
+            assert group.rewards == [1.0, 1.0, 1.0] and not group.partial and group.zero_signal
+            assert [row["response_ids"] for row in group.to_verl()] and len(group.trajectories()) == 3
+            seen.append(group.task_id)
+            group.ack()
+            group.ack()
+        assert seen == ["a", "b"]
+    assert engine.wait(30) == 0
+
+
+def test_rows_are_those_of_the_export(make, run, tmp_path):
+    engine = make(Engine, run, make(Model), "--group-size", "4", "-c", "1").start()
+    with agentbox.connect(engine.url) as door:
+        door.send_tasks([task("a"), task("b")])
+        door.end_tasks()
+        groups = list(door.groups(formats=["art", "verl"], ahead=5))
+        rows = {name: [row for group in groups for row in getattr(group, f"to_{name}")()] for name in FORMATS}
+        strict = [row for group in groups for row in group.to_verl(mode="strict")]
+        exchanges = [row for group in groups for row in group.to_art(form="exchanges")]
+        with pytest.raises(agentbox.Refused, match="unknown format"):
+            groups[0].to("nonsense")
+        door.ack(*groups)
+    assert engine.wait(30) == 0
+    for name in FORMATS:
+        out = str(tmp_path / f"{name}.jsonl")
+        subprocess.run([BIN, "export", run, "--format", name, "-o", out], check=True, capture_output=True, timeout=60)
+        assert rows[name] == read_lines(out), name
+        assert rows[name], name
+    for rows_, name, option in ((strict, "verl", "mode=strict"), (exchanges, "art", "form=exchanges")):
+        out = str(tmp_path / "more.jsonl")
+        subprocess.run([BIN, "export", run, "--format", name, "--set", option, "-o", out], check=True, capture_output=True,
+                       timeout=60)
+        assert rows_ == read_lines(out), option
+
+
+def test_a_replaced_trainer_is_told(make, run):
+    engine = make(Engine, run, make(Model), "--group-size", "2").start()
+    with agentbox.connect(engine.url) as old, agentbox.connect(engine.url) as new:
+        new.send_tasks([task("a")])
+        with pytest.raises(agentbox.Superseded):
+            next(old.groups())
+        group = next(new.groups())
+        with pytest.raises(agentbox.Superseded):
+            old.ack(group)
+        group.ack()
+
+
+def test_an_engine_that_was_killed_is_waited_for(make, run):
+    engine = make(Engine, run, make(Model), "--group-size", "2", "-c", "1").start()
+    with agentbox.connect(engine.url) as door:
+        door.send_tasks([task("a"), task("b"), task("c")], key="k")
+        first = next(door.groups())
+        first.ack()
+        engine.kill()
+        engine.start()
+        door.end_tasks()
+        rest = []
+        for group in door.groups():
+            rest.append(group.task_id)
+            group.ack()
+        assert [first.task_id, *rest] == ["a", "b", "c"]
+    assert engine.wait(30) == 0
+
+
+def test_errors_have_names(make, run):
+    with pytest.raises(ValueError, match="not an address"):
+        agentbox.connect("nowhere")
+    with pytest.raises(agentbox.Unreachable, match="no answer for 0.2 s"):
+        agentbox.connect("unix:/nonexistent/door", patience_s=0.2)
+    token = "a token that is long enough"
+    engine = make(Engine, run, make(Model), "--group-size", "2", env={"AGENTBOX_TOKEN": token}).start()
+    with pytest.raises(agentbox.Refused) as refused:
+        agentbox.connect(engine.url)
+    assert refused.value.status == 401
+    with agentbox.connect(engine.url, token) as door:
+        with pytest.raises(agentbox.Refused, match="task 1"):
+            door.send_tasks([{"task_id": 1}])
+        with pytest.raises(agentbox.Refused) as refused:
+            door.cancel("nobody")
+        assert refused.value.code == "notfound"
+        door.policy(3)
+        with pytest.raises(agentbox.Refused, match="older"):
+            door.policy(2)
+        door.stop("enough")

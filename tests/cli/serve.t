@@ -1,0 +1,25 @@
+A run for a trainer: begun when its folder is not there, gone on with otherwise. Here nobody takes the groups, so they stay.
+
+$ mkdir -p tasks/one; echo '{"task_id": "one", "description": "d", "verifier": {"command": "true"}}' >tasks/one/task.json; echo '["done"]' >done.json
+[exit 0]
+
+$ agentbox serve runs/g --tasks tasks --last -m scripted:done.json --group-size 2 --listen unix:door --backend none >out 2>err & until curl -sf --unix-socket door http://localhost/v1/status | grep -q '"state":"over"'; do kill -0 $! || exit 1; done; curl -s --unix-socket door -X POST -d '{}' http://localhost/v1/connect | grep -o '"schema":"[^"]*"'; kill -TERM $!; wait $!; echo $?; cat runs/g/groups.jsonl | wc -l; test -e door || echo no door
+"schema":"agentbox.serve/1"
+130
+1
+no door
+[exit 0]
+
+$ agentbox serve runs/g --listen 0.0.0.0:0 -m scripted:done.json --backend none 2>&1 | tail -1
+agentbox: listening on 0.0.0.0:0 needs a token: others can reach it
+[exit 0]
+
+$ agentbox serve runs/g --group-size 1
+agentbox: serve: --group-size must be at least 2, not 1
+Try 'agentbox serve --help' for more information.
+[exit 2]
+
+$ agentbox run-dir --resume runs/g
+agentbox: runs/g: not a run of run-dir
+Try 'agentbox run-dir --help' for more information.
+[exit 2]
