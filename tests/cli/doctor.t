@@ -5,10 +5,23 @@ ok    agentbox     0.1.0
 ok    lua          Lua 5.4
 ok    kernel       <*>
 ok    system       <*>
+ok    place        <*>, as <*>
 ...
 ok    sandbox      created, ran a command, destroyed in <*> ms
 ...
 overall ok
+[exit 0]
+
+One screen of it, whatever is missing:
+
+$ test $(agentbox doctor | wc -l) -le 24
+[exit 0]
+
+In a container the next step is in the words of whoever starts it:
+
+$ KUBERNETES_SERVICE_HOST=10.0.0.1 AGENTBOX_CGROUP=none agentbox doctor | grep -A1 -E '^(ok|-) +(place|limits)' | grep -E 'place|pod'
+ok    place        in a Kubernetes pod, as <*>
+      next: securityContext with seccompProfile <*> bound all sandboxes together
 [exit 0]
 
 $ agentbox doctor --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["ok"], [c["name"] for c in d["checks"]][:4])'

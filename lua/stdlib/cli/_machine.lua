@@ -28,6 +28,35 @@ function M.versions()
   }
 end
 
+-- What a container must allow, in the words of whoever starts it; docs/sandbox.md has both ways.
+local PLACES = {
+  docker = { "in a Docker container", "docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined "
+    .. "--security-opt apparmor=unconfined; its --memory, --cpus and --pids-limit bound all sandboxes together" },
+  podman = { "in a podman container", "podman run --security-opt seccomp=unconfined --security-opt unmask=ALL; its --memory and "
+    .. "--pids-limit bound all sandboxes together" },
+  kubernetes = { "in a Kubernetes pod", "securityContext with seccompProfile and appArmorProfile Unconfined, and procMount Unmasked or "
+    .. "capabilities SYS_ADMIN and NET_ADMIN; the pod's limits bound all sandboxes together" },
+}
+
+local function place_name()
+  local of_service = os_.env "KUBERNETES_SERVICE_HOST"
+  if of_service and of_service ~= "" then return "kubernetes" end
+  if fs.exists "/run/.containerenv" then return "podman" end
+  -- The file alone may be left from an image that a machine was made of.
+  local mounts = fs.read("/proc/self/mountinfo", 1 << 20) or ""
+  return fs.exists "/.dockerenv" and ("\n" .. mounts):find "\n%d+ %d+ %S+ %S+ / [^\n]* %- overlay " and "docker" or nil
+end
+
+---Where this runs, and what would give it more there.
+---@return agentbox.Check check
+---@return string? more      # nil on a machine of its own
+function M.place()
+  local who = os_.uid() == 0 and "as root" or "as an ordinary user"
+  local place = PLACES[place_name()]
+  local check = { name = "place", ok = true, detail = ("%s, %s"):format(place and place[1] or "no container that is known", who) }
+  return check, place and place[2]
+end
+
 -- Each of these switches user namespaces off for ordinary users, on some system.
 local function namespaces(is_root)
   local check = { name = "namespaces", ok = true, detail = is_root and "as root" or "for ordinary users too" }
@@ -61,7 +90,7 @@ local function user_ids(is_root)
   return check
 end
 
-local function limits(cgroup)
+local function limits(cgroup, more)
   local kept, lost = {}, {}
   for _, name in ipairs { "memory", "pids", "cpu" } do
     local list = cgroup[name] and kept or lost
@@ -71,7 +100,7 @@ local function limits(cgroup)
   check.detail = ("cgroup %s: %s"):format(cgroup.level, #kept > 0 and table.concat(kept, ", ") or "nothing")
   if #lost > 0 then
     check.detail = check.detail .. "; by resource limits only: " .. table.concat(lost, ", ")
-    check.hint = cgroup.why or "run as root, or under systemd-run --user --scope -p Delegate=yes"
+    check.hint = more or cgroup.why or "run as root, or under systemd-run --user --scope -p Delegate=yes"
   end
   return check
 end
@@ -90,7 +119,7 @@ local function engine(name)
   local version
   if api then version, problem = api:call("GET", "/version", { timeout_s = 5 }) end
   if not version then
-    check.detail = "not needed; " .. problem.msg
+    check.detail = "not needed; " .. problem.msg:gsub(": could not connect to .*", "")
     check.hint = name == "docker" and "apt-get install docker.io, or set DOCKER_HOST"
         or "podman system service --time=0, or set CONTAINER_HOST"
     return check
@@ -137,7 +166,8 @@ end
 ---@return agentbox.Check[]
 function M.sandbox()
   local facts = require "agentbox.sys.sandbox".probe()
-  return { namespaces(facts.root), user_ids(facts.root), limits(facts.cgroup), network(), engine "docker",
+  local _, more = M.place()
+  return { namespaces(facts.root), user_ids(facts.root), limits(facts.cgroup, more), network(), engine "docker",
     engine "podman" }
 end
 

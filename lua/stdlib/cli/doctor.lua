@@ -88,8 +88,12 @@ function M.run(args)
   local models, err = model_checks(args)
   if not models then return nil, err end
   local machine = require "agentbox.cli._machine"
-  local checks = append(machine.versions(), machine.sandbox())
+  local checks = machine.versions()
+  local place, more = machine.place()
+  checks[#checks + 1] = place
+  append(checks, machine.sandbox())
   local proof = self_test()
+  if not proof.ok then proof.hint = proof.hint or more end
   checks[#checks + 1] = proof
   if proof.ok then checks[#checks + 1] = machine.trees() end
   checks[#checks + 1] = machine.images()
