@@ -3,7 +3,7 @@ local fs = require "agentbox.sys.fs"
 local report = require "report"
 
 local binary = assert(fs.realpath "/proc/self/exe")
-local TRAJECTORIES, MEGABYTES = 9968, 325
+local MEGABYTES = 325 -- some ten thousand
 
 local function here()
   return debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "bench"
@@ -21,14 +21,13 @@ return function(rounds)
   local dir = assert(fs.tmpdir "agentbox-bench-render")
   local _ <close> = setmetatable({}, { __close = function() fs.remove(dir, true) end })
   assert(os.execute(("%s script %s/make_run.lua %s r %d 8 2 chat >/dev/null"):format(binary, here(), dir, MEGABYTES)))
-  local seconds, peaks, made = {}, {}, nil
+  local seconds, peaks, made, many = {}, {}, nil, nil
   for i = 1, rounds do
     local cpu, peak, n, bytes = once(dir)
-    assert(n == TRAJECTORIES, n)
-    seconds[i], peaks[i], made = cpu, peak, bytes
+    seconds[i], peaks[i], made, many = cpu, peak, bytes, n
   end
   local cpu = report.quantile(seconds, 0.5)
-  report.row { what = ("traj render of %d trajectories (%d MB), CPU; a page of %.1f MB"):format(TRAJECTORIES, MEGABYTES, made / 1e6),
+  report.row { what = ("traj render of %d trajectories (%d MB), CPU; a page of %.1f MB"):format(many, MEGABYTES, made / 1e6),
     ours = report.us(cpu * 1e6), value = cpu, unit = "s", must = 5, better = "less" }
   local peak = report.quantile(peaks, 1)
   report.row { what = "the same, most memory", ours = ("%.0f MB"):format(peak), value = peak, unit = "MB", must = 200, better = "less" }

@@ -17,12 +17,12 @@ function M.run(args)
   local opts = { bodies_mb = args.bodies, model = args.model_id, compare = args.compare }
   local made, problem = render.file(args.path, args.out or "traj.html", opts)
   if not made then return nil, problem end
-  io.stdout:write(("%s: %s, %d trajectories, %d of them whole\n"):format(out.line(made.path), size_of(made.bytes),
-    made.trajectories, made.bodies))
   if made.damaged > 0 then
-    io.stderr:write(("agentbox: traj render: %d lines could not be read and are left out; see agentbox traj check\n")
-      :format(made.damaged))
+    io.stderr:write(("agentbox: traj render: %s could not be read and stayed out; see agentbox traj check\n")
+      :format(made.damaged == 1 and "1 line" or made.damaged .. " lines"))
   end
+  io.stdout:write(("%s: %s, %s, %d of them whole\n"):format(out.line(made.path), size_of(made.bytes),
+    made.trajectories == 1 and "1 trajectory" or made.trajectories .. " trajectories", made.bodies))
   return 0
 end
 

@@ -2,8 +2,10 @@
 const none = "–";
 const given = (value) => value !== null && value !== undefined;
 
+const grouped = new Intl.NumberFormat("en-US");
+
 function count(n) {
-  return given(n) ? Number(n).toLocaleString("en-US") : none;
+  return given(n) ? grouped.format(n) : none;
 }
 
 function short(n) {

@@ -64,7 +64,7 @@ function leaderboard(models, extra) {
     el("td", { class: "num" }, el("strong", {}, percent(m.success.value))), el("td", {}, interval(m.success, 0, 1)),
     el("td", { class: "num dim" }, spread(m.success, percent)), el("td", { class: "num" }, number(m.reward.value, 3)),
     el("td", { class: "num" }, count(m.rollouts)), el("td", { class: "num" }, count(m.tasks)), el("td", { class: "num" }, m.unscored ? count(m.unscored) : none),
-    el("td", { class: "num" }, m.solved ? short(m.tokens / m.solved) : none)));
+    el("td", { class: "num" }, m.solved && m.tokens ? short(m.tokens / m.solved) : none)));
   return el("section", { class: "card wide", "aria-labelledby": "board" }, el("h2", { id: "board" }, models.length > 1 ? "Leaderboard" : "Model"),
     el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Leaderboard, scrolls" }, el("table", { class: "board" }, el("thead", {}, el("tr", {}, ["", "Model", "Solved", "0 – 100 %", "95 % interval", "Mean reward", "Rollouts", "Tasks", "No score", "Tokens per success"].map((h, i) => el("th", { scope: "col", class: [0, 2, 4, 5, 6, 7, 8, 9].includes(i) ? "num" : null }, h === "" ? el("span", { class: "sr" }, "Place") : h)))), el("tbody", {}, rowsOf))),
     el("p", { class: "dim" }, "Intervals draw whole tasks anew: attempts of one task are alike. Rollouts that failed for reasons of the infrastructure have no score and are in no mean."), extra || null);

@@ -26,10 +26,11 @@ function quantile(sorted, p) {
   return sorted[below] + (at - below) * ((sorted[below + 1] ?? sorted[below]) - sorted[below]);
 }
 
-function binsOf(values) {
+// A bar for each value where there are few of them, as of rewards and steps, else ranges.
+function binsOf(values, few) {
   const low = Math.min(...values), high = Math.max(...values);
   const distinct = [...new Set(values)].sort((a, b) => a - b);
-  if (distinct.length <= 12) return distinct.map((x) => ({ from: x, to: x, exact: true, n: 0 }));
+  if (distinct.length <= 12 && (few || values.length >= 4 * distinct.length)) return distinct.map((x) => ({ from: x, to: x, exact: true, n: 0 }));
   const edges = steps(low, high, 18), step = edges.length > 1 ? edges[1] - edges[0] : 1, out = [];
   for (let x = Math.floor(low / step) * step; x <= high; x += step) {
     x = Number(x.toPrecision(12));
@@ -46,7 +47,7 @@ function histogram(title, field, indices, format, unit) {
   if (values.length === 0) return null;
   const sorted = Float64Array.from(values).sort();
   if (sorted.length > 20000) values = [sorted[0], ...sorted.filter((_, i) => i % Math.ceil(sorted.length / 20000) === 0), sorted.at(-1)];
-  const bins = binsOf(values);
+  const bins = binsOf(values, field === "reward" || field === "steps");
   let b = 0;
   for (const value of sorted) {
     while (bins[b].exact ? bins[b].from < value : bins[b].to <= value && b < bins.length - 1) b++;

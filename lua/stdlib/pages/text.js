@@ -5,7 +5,7 @@ function fill(node, attrs, kids) {
   for (const [name, value] of Object.entries(attrs || {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? "" : tame(String(value)));
+    else node.setAttribute(name, value === true ? "" : name === "title" || name === "aria-label" ? tame(String(value)) : String(value));
   }
   for (const kid of kids.flat(Infinity)) {
     if (kid !== null && kid !== undefined && kid !== false) node.append(kid);

@@ -7,6 +7,12 @@ function facts(pairs) {
   return el("dl", { class: "facts" }, pairs.filter((p) => given(p[1]) && p[1] !== "").map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value instanceof Node || Array.isArray(value) ? value : shown(value)))));
 }
 
+function checkCommand(text) {
+  const args = parsedArguments(text);
+  if (!args) return text ?? "";
+  return Object.keys(args).length === 0 ? "its default command" : args.command ?? text;
+}
+
 // The official verdict beside what the agent took for proof.
 function verdicts(i, body) {
   const v = body.verify, c = body.check, kids = [];
@@ -19,7 +25,7 @@ function verdicts(i, body) {
     v.report ? el("details", {}, el("summary", {}, "Report"), block(typeof v.report === "object" ? JSON.stringify(v.report, null, 2) : v.report, { label: "report" })) : null));
   else kids.push(el("section", { class: "half" }, el("div", { class: "toolhead" }, el("h3", {}, "Official verifier"), mark(null, "", "", "did not run"))));
   if (c) kids.push(el("section", { class: "half", "aria-labelledby": "h-own" }, el("div", { class: "toolhead" }, el("h3", { id: "h-own" }, "The agent's own last check"), mark(c.passed, "passed", "failed", "says nothing")),
-    block(parsedArguments(c.args)?.command ?? c.args ?? "", { label: "command of its own check", lines: 4 }), el("p", { class: "dim" }, `${c.name}${given(c.step) ? ", step " + c.step : ""}. It decides nothing.`), block(c.result, { label: "result of its own check" })));
+    block(checkCommand(c.args), { label: "command of its own check", lines: 4 }), el("p", { class: "dim" }, `${c.name}${given(c.step) ? ", step " + c.step : ""}. It decides nothing.`), block(c.result, { label: "result of its own check" })));
   else kids.push(el("section", { class: "half" }, el("div", { class: "toolhead" }, el("h3", {}, "The agent's own last check"), mark(null, "", "", "none seen")), el("p", { class: "dim" }, "No tool call looks like a test.")));
   return section("verdict", "Verdict", el("div", { class: "halves" }, kids), body.tamper && rows.tamper[i] ? el("details", { open: true }, el("summary", {}, "What was left for the verifier to trip over"), block(typeof body.tamper === "object" ? JSON.stringify(body.tamper, null, 2) : body.tamper, { label: "tampering" })) : null);
 }
