@@ -24,7 +24,7 @@ local time = require "agentbox.sys.time"
 
 local M = {}
 
-local FOLLOW_S, FIGURES_S = 0.5, 5
+local FOLLOW_S, FIGURES_S, PATIENCE = 0.5, 5, 10
 local MAX_WIRE = 4 << 20
 
 ---@class agentbox.ViewOpts
@@ -129,20 +129,24 @@ local function routes_of(self)
   }
 end
 
--- Reads what is new, and tells the viewers.
+-- Reads what is new, and tells the viewers. Where looking takes long, as in a folder of ten thousand documents, it is done
+-- less often.
 local function follow(self)
-  local told
+  local told, complaint
   while true do
-    local n = self._feed.n
+    local n, began = self._feed.n, time.monotonic()
     local ok, problem = self._feed:read(function() self._hub:send { event = "state", data = state_of(self) } end)
-    if not ok and problem.code ~= "notfound" then log.warn("view: %s", problem.msg) end
+    if not ok and problem.code ~= "notfound" and problem.msg ~= complaint then
+      complaint = problem.msg
+      log.warn("view: %s", complaint)
+    end
     self._reading = false
     local state = json.encode(state_of(self))
     if n ~= self._feed.n or state ~= told then
       self._hub:send { event = "state", data = state }
       told = state
     end
-    async.sleep(FOLLOW_S)
+    async.sleep(math.max(FOLLOW_S, PATIENCE * (time.monotonic() - began)))
   end
 end
 

@@ -97,6 +97,16 @@ function M.test_a_line_that_is_being_written_is_none_yet()
   lu.assertEquals(at:stats().damaged, 1)
 end
 
+function M.test_a_document_that_is_none_is_counted_once()
+  assert(fs.mkdir(dir .. "/docs"))
+  assert(fs.write(dir .. "/docs/a.json", '{"a": 1}'))
+  assert(fs.write(dir .. "/docs/b.json", json.encode(require "agentbox.formats.agentbox".convert(made.sample { id = "b" }:finish()))))
+  local at <close> = assert(view.open { path = dir .. "/docs" })
+  lu.assertEquals({ wait_for(at, 1).damaged, json_of(at, "/api/rows?from=0").n }, { 1, 1 })
+  assert(fs.write(dir .. "/docs/c.json", json.encode(require "agentbox.formats.agentbox".convert(made.sample { id = "c" }:finish()))))
+  lu.assertEquals(wait_for(at, 2).damaged, 1)
+end
+
 function M.test_the_page_asks_nobody_but_its_server()
   local s <close> = assert(store.open(dir, { run_id = "</title>", agentbox_json = false }))
   local at <close> = assert(view.open { path = s.run_dir, title = "</title><script>" })

@@ -78,8 +78,7 @@ function Feed:read(tell)
       if not reached then return nil, damaged end
       self._reached[file.path], lost = reached, damaged
     elseif from == 0 then
-      lost, problem = source.document(file, take)
-      if not lost then return nil, problem end
+      lost = source.document(file, take) or 1
       self._reached[file.path] = 1
     end
     self.damaged = self.damaged + lost
