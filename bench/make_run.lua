@@ -1,7 +1,7 @@
 --- Makes a run folder of any size, as a night of training leaves it: token ids and log-probs of every call, the bodies
 --- of requests and responses, groups of eight, every rule kept.
 ---
----     agentbox script bench/make_run.lua DIR RUN MEGABYTES [TURNS [SEED [chat]]]
+---     agentbox script bench/make_run.lua DIR RUN MEGABYTES [TURNS [SEED [chat|ids [GROUP]]]]
 ---
 --- With `chat` the server gave no token ids and no log-probs: lines of messages, as a run against a hosted model leaves.
 local json = require "agentbox.json"
@@ -14,7 +14,7 @@ local turns, random = tonumber(arg[4] or 20), rand.new(tonumber(arg[5] or 1))
 local chat = arg[6] == "chat"
 local TOOLS = json.array { json.decode [[{"type":"function","function":{"name":"sh","description":"Runs a command.",
   "parameters":{"type":"object","properties":{"cmd":{"type":"string"}},"required":["cmd"]}}}]] }
-local OUT_TOKENS, GROUP = 120, 8
+local OUT_TOKENS, GROUP = 120, tonumber(arg[7] or 8)
 
 local POOL = {}
 for i = 1, 4000 do
@@ -116,14 +116,20 @@ local function episode(n)
 end
 
 local s <close> = assert(store.open(dir, { run_id = run_id, agentbox_json = false, meta = { made_by = "bench/make_run.lua" } }))
-local bytes, n, members = 0, 0, {}
+local bytes, n, members, rewards, places = 0, 0, {}, {}, {}
 while bytes < megabytes * 1e6 or n % GROUP ~= 0 do
   local t = episode(n)
   local stored = assert(s:append(t))
-  members[#members + 1] = t.id
+  members[#members + 1], rewards[#rewards + 1] = t.id, t.reward
+  places[#places + 1] = { segment = stored.segment, offset = stored.offset }
   if #members == GROUP then
-    assert(s:group { id = "g" .. n // GROUP, task = "t-" .. n // GROUP % 97, members = members, planned = GROUP, scored = GROUP, closed = "complete" })
-    members = {}
+    local id = "g" .. n // GROUP
+    assert(s:group {
+      id = id, of = id, from = 0, task_id = "t-" .. n // GROUP % 97, size = GROUP, members = members, rewards = rewards,
+      outcomes = rewards, places = places, partial = false, zero_signal = false,
+      waste = { rollouts = 0, steps = 0, tokens = 0, seconds = 0 },
+    })
+    members, rewards, places = {}, {}, {}
   end
   n, bytes = n + 1, stored.segment * store.SEGMENT_BYTES + stored.offset
 end

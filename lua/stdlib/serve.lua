@@ -77,9 +77,9 @@ end
 local function connect(self, req)
   local doc, problem = object(req)
   if not doc then return nil, problem end
-  local session, ok = rand.uuid4(), nil
-  ok, problem = keep(self.run, "session", session)
-  if not ok then return nil, problem end
+  local session = rand.uuid4()
+  local ok, bad = keep(self.run, "session", session)
+  if not ok then return nil, bad end
   self._session = session
   self.consumer = type(doc.consumer) == "string" and doc.consumer or nil
   self.run:_event("connect", { consumer = self.consumer })

@@ -148,6 +148,17 @@ local function spent(members)
   return waste
 end
 
+-- The oldest and the newest weights that its members were sampled with; nothing when one does not know.
+local function versions(list)
+  local least, most
+  for _, member in ipairs(list) do
+    local low, high = member.result.version_min, member.result.version_max
+    if not low then return nil end
+    least, most = math.min(least or low, low), math.max(most or high, high)
+  end
+  return least, most
+end
+
 local function dropped_because(self, list)
   if #list >= self.min then return nil end
   return ("%d of %d members are scored, at least %d are wanted"):format(#list, self.size, self.min)
@@ -170,7 +181,9 @@ function Group:close(why)
     local begun = member.state ~= "idle" or member.result
     if begun and not taken[member] and (not member.result or member.result.scored) then surplus[#surplus + 1] = member end
   end
+  local oldest, newest = versions(list)
   return {
+    version_min = oldest, version_max = newest,
     id = self.from > 0 and ("%s+%d"):format(self.id, self.from) or self.id, of = self.id, from = self.from,
     task_id = self.task_id, size = self.size, members = members, rewards = rewards, outcomes = outcomes,
     partial = #list < self.size, dropped = dropped_because(self, list), zero_signal = without_signal(list), why = why,

@@ -22,12 +22,24 @@ function M.formats(text)
   return list
 end
 
--- The rows of one format: a JSON list of what an export of these trajectories would write as lines.
-local function rows(trajectories, wanted)
-  local lines, problem = export.lines { format = wanted.format, trajectories = trajectories, options = wanted.options }
-  if not lines then return nil, problem end
-  for i, line in ipairs(lines) do lines[i] = line:sub(1, -2) end
-  return json.raw("[" .. table.concat(lines, ",") .. "]")
+-- The rows of the formats as the text of a JSON object: what an export of these trajectories would write as lines. They
+-- are large, and copied once.
+local function rows(trajectories, formats)
+  local parts = { "{" }
+  for i, wanted in ipairs(formats) do
+    local lines, problem = export.lines {
+      format = wanted.format, trajectories = trajectories, options = wanted.options,
+    }
+    if not lines then return nil, problem end
+    parts[#parts + 1] = ('%s%s:['):format(i > 1 and "," or "", json.encode(wanted.name))
+    for n, line in ipairs(lines) do
+      if n > 1 then parts[#parts + 1] = "," end
+      parts[#parts + 1] = line -- its line feed is white space
+    end
+    parts[#parts + 1] = "]"
+  end
+  parts[#parts + 1] = "}"
+  return table.concat(parts)
 end
 
 local FACTS = {
@@ -35,8 +47,9 @@ local FACTS = {
   "independent", "ranking",
 }
 
-local function versions(trajectories)
-  local least, most
+local function versions(group, trajectories)
+  local least, most = group.version_min, group.version_max
+  if least then return least, most end
   for _, t in ipairs(trajectories) do
     if t.version_min and (not least or t.version_min < least) then least = t.version_min end
     if t.version_max and (not most or t.version_max > most) then most = t.version_max end
@@ -44,26 +57,24 @@ local function versions(trajectories)
   return least, most
 end
 
--- The text of a group; nothing when it has become too old, and is dropped.
+-- The text of a group, and whether it has become too old. Its trajectories are read only when they are needed.
 local function text_of(door, group, formats)
-  local trajectories, problem = group:trajectories()
+  local current, max = door.run.models.agent.version, door.run.opts.max_staleness
+  local trajectories, problem = {}, nil
+  if #formats > 0 or current and not group.version_min then trajectories, problem = group:trajectories() end
   if not trajectories then return nil, problem end
   local doc = json.object {}
   for _, name in ipairs(FACTS) do doc[name] = group[name] end
   for _, name in ipairs { "members", "rewards", "outcomes" } do
     doc[name] = json.array(table.move(group[name], 1, #group[name], 1, {}))
   end
-  doc.version_min, doc.version_max = versions(trajectories)
-  local current, max = door.run.models.agent.version, door.run.opts.max_staleness
+  doc.version_min, doc.version_max = versions(group, trajectories)
   doc.version = current
   doc.stale = max and current and doc.version_min and current - doc.version_min > max or false
-  local out = json.object {}
-  for _, wanted in ipairs(formats) do
-    out[wanted.name], problem = rows(trajectories, wanted)
-    if problem then return nil, problem end
-  end
-  doc.formats = out
-  return json.encode(doc), doc.stale
+  local made
+  made, problem = rows(trajectories, formats)
+  if not made then return nil, problem end
+  return ('%s,"formats":%s}'):format(json.encode(doc):sub(1, -2), made), doc.stale
 end
 
 local function drop(door, group)
