@@ -43,23 +43,11 @@ local function parse(rounds)
     value = us / 1000, unit = "ms", must = 5, better = "less" }
 end
 
---- The python of the reference, or nil: then its rows stay without it.
-local function reference()
-  local said = peer.output { "sh", here .. "/reference.sh" }
-  local python = said:match "([^\n]+)\n*$" or ""
-  if ab.fs.exists(python) then return python end
-  io.stderr:write("  the reference (agentbox-rl 0.2.1) is not measured: ", said, "\n")
-end
-
-local function rate_of(argv)
-  local said = peer.output(argv)
-  return tonumber(said:match "(%d+)\n*$") or error(table.concat(argv, " ") .. " failed: " .. said)
-end
 
 --- One run of ours, one of the reference, in turn. Where rollouts are recorded, ours are synced and the reference's are
 --- written as its command line does.
 local function turns(rounds)
-  local python, count, length = reference(), "200", "20"
+  local python, count, length = peer.reference(), "200", "20"
   for _, case in ipairs {
     { "noop", "8", "none", "turns per second, a tool that does nothing, 8 at once", must = 10 },
     { "run_command", "8", "none", "turns per second, run_command in a free sandbox, 8 at once", must = 10 },
@@ -70,8 +58,8 @@ local function turns(rounds)
     local tool, at_once, record, what = table.unpack(case)
     local ours, theirs = {}, {}
     for i = 1, rounds do
-      ours[i] = rate_of { binary, "script", here .. "/turns.lua", tool, at_once, count, length, record }
-      if python then theirs[i] = rate_of { python, here .. "/reference.py", tool, at_once, count, length, record } end
+      ours[i] = peer.number { binary, "script", here .. "/turns.lua", tool, at_once, count, length, record }
+      if python then theirs[i] = peer.number { python, here .. "/reference.py", tool, at_once, count, length, record } end
     end
     local mine, its = report.quantile(ours, 0.5), python and report.quantile(theirs, 0.5)
     report.row { what = what, ours = ("%.0f/s"):format(mine), peer = its and ("reference %.0f/s"):format(its),

@@ -7,7 +7,7 @@ local ab = require "agentbox"
 local os_ = require "agentbox.sys.os"
 local report = require "report"
 
-local here = arg[0]:match "^(.*)/[^/]*$" or "."
+local here = assert(ab.fs.realpath(arg[0]:match "^(.*)/[^/]*$" or "."))
 local TURNS, LATENCY_S = 10, 1
 local CORES = 2
 local FEW = 300 -- in `make bench`
@@ -20,8 +20,8 @@ local function server_says(port, word)
 end
 
 -- Ends with the block, on every path: closing the pipe waits for it.
-local function start_server(program)
-  local pipe = assert(io.popen(("exec %s %d %d true"):format(program, LATENCY_S * 1000, TURNS)))
+local function start_server(program, latency_s)
+  local pipe = assert(io.popen(("exec %s %d %d true"):format(program, latency_s * 1000, TURNS)))
   local port = assert(pipe:read "n", "the server did not start")
   return setmetatable({ port = port, pipe = pipe }, { __close = function(self)
     if not self.said then server_says(port, "quit") end
@@ -75,9 +75,9 @@ end
 
 local function measure(count, program)
   local dir = assert(ab.fs.tmpdir "agentbox-bench-")
-  local server <close> = start_server(program)
+  local server <close> = start_server(program, LATENCY_S)
   local samples = {}
-  local limits = { creating = 8, commands = 8, judges = 8 }
+  local limits = { creating = 16, commands = 32, judges = 32 } -- several times the cores, as the engine has turns of its own between
   local model = ab.model.open { model = "m", base_url = ("http://127.0.0.1:%d/v1"):format(server.port), timeout_s = 600 }
   local before = { create = creation_s(200, limits.creating), command = command_s(2000, limits.commands) }
   local cpu = cpu_s()
@@ -197,8 +197,29 @@ local SLOW_LLM = here .. "/../build/release/bench/bench-slow-llm"
 
 if arg[0]:find "measure_runner%.lua$" then main(tonumber(arg[1]) or 2000, arg[2] or SLOW_LLM, arg[3]) end
 
+-- The same turns through an HTTP client, ours and the reference's, in turn; commands cost neither of them anything.
+local function over_http(rounds)
+  local peer = require "peer" -- needs its programs, which the rest does not
+  local binary, python = assert(ab.fs.realpath "/proc/self/exe"), peer.reference()
+  local server <close> = start_server(SLOW_LLM, 0.05)
+  local url = ("http://127.0.0.1:%d/v1"):format(server.port)
+  for _, record in ipairs { "none", "record" } do
+    local ours, theirs = {}, {}
+    for i = 1, rounds do
+      local work = { "run_command", "64", "100", tostring(TURNS), record, url }
+      ours[i] = peer.number { binary, "script", here .. "/turns.lua", table.unpack(work) }
+      if python then theirs[i] = peer.number { python, here .. "/reference.py", table.unpack(work) } end
+    end
+    local mine, its = report.quantile(ours, 0.5), python and report.quantile(theirs, 0.5)
+    report.row { what = "engine CPU a turn over HTTP, 64 at once" .. (record == "record" and ", recorded" or ""),
+      ours = report.us(mine), peer = its and "reference " .. report.us(its), value = its and its / mine, unit = "x", must = its and 10,
+      better = "more" }
+  end
+end
+
 --- The rows of `make bench`.
-return function()
+return function(rounds)
+  over_http(rounds)
   local m = measure(FEW, SLOW_LLM)
   local bound = bound_of(m)
   assert(m.sum.solved == FEW, "rollouts failed")

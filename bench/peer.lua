@@ -4,7 +4,7 @@ local ab = require "agentbox"
 
 local M = {}
 
-local here = arg[0]:match "^(.*)/[^/]*$" or "."
+local here = assert(ab.fs.realpath(arg[0]:match "^(.*)/[^/]*$" or "."))
 local spawner = assert(ab.fs.realpath(here .. "/../build/release/bench/bench-spawn"))
 local floor = assert(ab.fs.realpath(here .. "/../build/release/bench/bench-floor"))
 local IMAGE, BOX = "agentbox-bench", "agentbox-bench-" .. tostring(os.time())
@@ -123,6 +123,23 @@ end
 --- Changes that many files of the container.
 function M.docker_change(count)
   return succeeds(("docker exec %s /bin/sh -c 'i=0; while [ $i -lt %d ]; do echo $i > /changed$i; i=$((i+1)); done'"):format(BOX, count))
+end
+
+--- The python of the reference, or nil: then its rows stay without it.
+---@return string?
+function M.reference()
+  local said = M.output { "sh", here .. "/reference.sh" }
+  local python = said:match "([^\n]+)\n*$" or ""
+  if ab.fs.exists(python) then return python end
+  io.stderr:write("  the reference (agentbox-rl 0.2.1) is not measured: ", said, "\n")
+end
+
+--- The number that a program prints last.
+---@param argv string[]
+---@return number
+function M.number(argv)
+  local said = M.output(argv)
+  return tonumber(said:match "(%d+)\n*$") or error(table.concat(argv, " ") .. " failed: " .. said)
 end
 
 --- Lets go of the host.

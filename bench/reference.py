@@ -1,4 +1,6 @@
-"""The Python AgentBox at the work of turns.lua: reference.py TOOL CONCURRENCY ROLLOUTS TURNS [record], prints turns per second.
+"""The Python AgentBox at the work of turns.lua: reference.py TOOL CONCURRENCY ROLLOUTS TURNS [record|none] [URL].
+
+Prints turns per second; with the URL of a model server, its own client asks that, and CPU microseconds a turn are printed.
 
 Its Docker calls are replaced below its own backend: a container that costs nothing and whose commands give 2 kB at
 once. TOOL is `noop` (a tool that returns "ok") or `run_command` (its own, over that container). With `record` each
@@ -14,8 +16,9 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from agentbox import AgentConfig, ParallelRunner, SandboxConfig, Task, VerifierSpec, tool
+from agentbox import AgentConfig, ModelConfig, ParallelRunner, SandboxConfig, Task, VerifierSpec, tool
 from agentbox.model.base import ModelResponse
+from agentbox.model.openai_compat import OpenAICompatClient
 from agentbox.sandbox import docker_backend
 from agentbox.trajectory.schema import FunctionCall, ToolCall
 
@@ -74,24 +77,25 @@ async def noop(sandbox, n: int) -> str:
 
 async def main():
     name, concurrency, count, turns = sys.argv[1], *map(int, sys.argv[2:5])
-    record = sys.argv[5:] == ["record"]
+    record, url = sys.argv[5:6] == ["record"], sys.argv[6] if len(sys.argv) > 6 else None
     logging.disable(logging.CRITICAL)
     docker_backend.get_client = lambda _client=None: Docker()
     out = Path(tempfile.mkdtemp(prefix="agentbox-reference-"))
     agent = AgentConfig(tools="custom" if name == "noop" else "shell", max_steps=100,
                         custom_tools=[noop] if name == "noop" else [])
-    runner = ParallelRunner(concurrency=concurrency, model=Model(name, turns), agent=agent,
+    model = OpenAICompatClient(ModelConfig(model="m", base_url=url, api_key="EMPTY")) if url else Model(name, turns)
+    runner = ParallelRunner(concurrency=concurrency, model=model, agent=agent,
                             sandbox=SandboxConfig(ensure_pytest=False))
     task = Task(task_id="noop", description="Do nothing.", verifier=VerifierSpec(type="command", command="true"))
     try:
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.process_time()
         done = await runner.run_tasks([task], n_per_task=count, progress=False,
                                       on_trajectory=lambda t: record and t.save(out / f"{t.task_id}_{t.run_id}.json"))
-        took = time.monotonic() - began
+        took, cpu = time.monotonic() - began, time.process_time() - cpu
     finally:
         shutil.rmtree(out)
     assert all(t.metrics.steps == turns and t.reward == 1.0 for t in done), done[0].error
-    print(f"{count * turns / took:.0f}")
+    print(f"{cpu / (count * turns) * 1e6 if url else count * turns / took:.0f}")
 
 
 asyncio.run(main())
