@@ -61,14 +61,22 @@ static bool is_clean(const struct ab_sandbox *sb)
            same_time(changed(sb, "v"), s->clean_usr);
 }
 
-/* Gives a socket on which the answer comes, or -1. with[0]: the pidfd of a swap. */
-static int request(struct ab_sandbox *sb, struct ab_wire_create *m, const int *with,
-                   int nwith, struct ab_err *err)
+/* Where the answer will come: ours, and the zygote's end. */
+static int open_pair(int pair[2], struct ab_err *err)
 {
-    uint8_t buf[8192];
-    int pair[2], fds[AB_WIRE_FDS], n = 0, fault = AB_FAULT("sandbox_snapshot");
+    int fault = AB_FAULT("sandbox_snapshot");
     if (fault || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return ab_err_sys(err, fault ? fault : errno, "make a socket for the snapshot");
+    return 0;
+}
+
+/* Takes the pair and gives the socket on which the answer comes, or -1. with[0]: the
+ * pidfd of a swap. */
+static int request(struct ab_sandbox *sb, struct ab_wire_create *m, const int pair[2],
+                   const int *with, int nwith, struct ab_err *err)
+{
+    uint8_t buf[8192];
+    int fds[AB_WIRE_FDS], n = 0;
     fds[n++] = pair[1];
     for (int i = 0; i < nwith; i++)
         fds[n++] = with[i];
@@ -87,7 +95,7 @@ static int request(struct ab_sandbox *sb, struct ab_wire_create *m, const int *w
 }
 
 static int request_swap(struct ab_sandbox *sb, const struct ab_layer *top,
-                        struct ab_err *err)
+                        const int pair[2], struct ab_err *err)
 {
     int fds[AB_WIRE_LAYERS + 2] = {sb->pidfd};
     int n = ab_layer_fds(top, fds + 1);
@@ -97,7 +105,7 @@ static int request_swap(struct ab_sandbox *sb, const struct ab_layer *top,
         .disk_bytes = ab_quota_left(sb->disk_bytes, sb->spent_bytes),
         .inodes = ab_quota_left(sb->inodes, sb->spent_inodes),
     };
-    return request(sb, &m, fds, 1 + n, err);
+    return request(sb, &m, pair, fds, 1 + n, err);
 }
 
 static int request_merger(struct ab_sandbox *sb, const int *fds, int n,
@@ -109,7 +117,8 @@ static int request_merger(struct ab_sandbox *sb, const int *fds, int n,
         .disk_bytes = 2 * sb->disk_bytes, /* hard links become files */
         .inodes = 2 * sb->inodes,
     };
-    return request(sb, &m, fds, n, err);
+    int pair[2];
+    return open_pair(pair, err) < 0 ? -1 : request(sb, &m, pair, fds, n, err);
 }
 
 static void spend(struct ab_sandbox *sb, struct ab_layer *layer)
@@ -137,6 +146,9 @@ static int begin_swap(struct ab_sandbox *sb, struct ab_err *err)
     struct ab_snapshot *s = &sb->snapshot;
     if (!ab_zygote_has_room())
         return ab_err_set(err, AB_EBUSY, "too many sandboxes are being created at once");
+    int pair[2];
+    if (open_pair(pair, err) < 0)
+        return -1; /* nothing was given up yet */
     struct ab_layer *layer = ab_layer_over(sb, sb->upper);
     spend(sb, layer);
     sb->spent_bytes = layer->spent_bytes;
@@ -144,7 +156,7 @@ static int begin_swap(struct ab_sandbox *sb, struct ab_err *err)
     close(sb->files);
     sb->files = sb->upper = -1;
     s->taken = layer;
-    s->sock = request_swap(sb, layer, err);
+    s->sock = request_swap(sb, layer, pair, err);
     if (s->sock < 0)
         return give_up(sb);
     s->doing = AB_SNAPSHOT_SWAP;
@@ -322,7 +334,8 @@ int ab_sandbox_view(struct ab_sandbox *sb, const struct ab_layer *layer,
         .disk_bytes = VIEW_BYTES,
         .inodes = VIEW_INODES,
     };
-    return request(sb, &m, fds, n, err);
+    int pair[2];
+    return open_pair(pair, err) < 0 ? -1 : request(sb, &m, pair, fds, n, err);
 }
 
 int ab_sandbox_take_view(int sock, struct ab_err *err)

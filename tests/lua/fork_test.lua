@@ -178,6 +178,45 @@ function M.test_many_of_a_stored_one()
   end
 end
 
+-- Everything that a turn may leave: files in and outside of the workspace, links, modes, owners, what is gone.
+local WIDE = {
+  "mkdir -p a/b && echo one > a/b/one && ln -s a/b/one link && chmod 751 a && echo x > /etc/fork-test && ls",
+  "rm a/b/one && printf 'two\\n' > /usr/local/two; chown 1000 /etc/fork-test; mkfifo pipe; cat /usr/local/two",
+  "mv a c && rm /etc/hosts && head -c 300000 /dev/zero > big && truncate -s 1M sparse && ls",
+  "rm -rf c && mkdir c && echo over > c/b && chmod 600 big && cat c/b",
+}
+
+local function whole_of(sb)
+  return assert(sb:exec([[cd / && find etc root home workspace tmp usr/local/two -path etc/alternatives -prune -o -printf '%p %y %m %U %l\n' | sort
+    find etc root home workspace tmp usr/local/two -path etc/alternatives -prune -o -type f -exec sha256sum {} + | sort]])).stdout
+end
+
+function M.test_one_read_from_its_file_is_the_same_at_each_turn_and_what_follows_is_independent()
+  local dir = assert(ab.fs.tmpdir "agentbox-fork-")
+  local turns = {}
+  for i, text in ipairs(WIDE) do turns[i] = command(text) end
+  turns[#turns + 1] = "done"
+  local wholes = {}
+  local ro <close> = start { model = ab.model.scripted(turns), id = "filed", run_id = "run" }
+  for i = 1, #WIDE do
+    ro:step(1)
+    wholes[i] = whole_of(ro.sandbox)
+    lu.assertNotEquals(wholes[i], wholes[i - 1], "turn " .. i .. " leaves something")
+  end
+  local saved <close> = assert(ab.store.open(dir, { run_id = "run" }))
+  local stored = assert(saved:append(ro:finish()))
+  local traj = assert(ab.traj.load(stored.run_dir))
+  for turn = 1, #WIDE do
+    local kids <close> = assert(ab.rollout.forks({ task = task(), model = script(), from = { traj = traj, turn = turn } }, 2))
+    for _, kid in ipairs(kids) do lu.assertEquals(whole_of(kid.sandbox), wholes[turn], "turn " .. turn) end
+    kids[1].sandbox:must_exec "echo mine > mine; rm -f /usr/local/two; echo changed > /etc/fork-test; rm -f link"
+    lu.assertEquals(whole_of(kids[2].sandbox), wholes[turn], "the other one is as it was")
+    local first, second = kids[1]:finish(), kids[2]:finish()
+    lu.assertEquals({ first.status, second.status }, { "completed", "completed" })
+  end
+  ab.fs.remove(dir, true)
+end
+
 -- A command that says something else than it did then.
 function M.test_another_state_is_refused()
   local model = ab.model.scripted { command "cat /proc/sys/kernel/random/uuid", command "true", "done" }

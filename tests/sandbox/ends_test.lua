@@ -5,6 +5,8 @@ local lu = require "luaunit"
 local os_sys = require "agentbox.sys.os"
 local time = require "agentbox.sys.time"
 
+local census = dofile((arg[0]:match "^(.*/)" or "./") .. "../support/census.lua")
+
 local M = {}
 
 local function host(command)
@@ -125,6 +127,60 @@ p:wait()
   until_true("its command ended", 20, function() return not is_alive(shell) and not is_alive(child) end)
   host("rm -rf " .. dir .. " " .. (os.getenv "TMPDIR" or "/tmp") .. "/agentbox-none-" .. parent .. "-*")
 end
+
+-- An engine with a full pool and a sandbox in use, and what it is told: nothing of it may be alive afterwards.
+local POOL = [[
+local ab = require "agentbox"
+local pool <close> = ab.sandbox.pool { size = 3 }
+assert(pool:fill {})
+local sb <close> = assert(pool:claim {})
+assert(sb:exec "sleep 98764 & echo started")
+assert(pool:fill {})
+io.stdout:write("ready\n")
+io.stdout:flush()
+sb:exec "sleep 300"
+]]
+
+local function below(pid)
+  local sandboxes, processes = census.below(pid)
+  return { sandboxes, processes }
+end
+
+local function groups_of(pid)
+  return host(("ls -d /sys/fs/cgroup/agentbox-%s-* /sys/fs/cgroup/*/agentbox-%s-* 2>/dev/null | wc -l"):format(pid, pid)).stdout
+end
+
+local function ends_with_a_pool(signal)
+  local dir = assert(fs.tmpdir "agentbox-ends-")
+  assert(fs.write(dir .. "/s.lua", POOL))
+  local box <close> = assert(ab.sandbox.create { backend = "none" })
+  local engine <close> = assert(box:spawn(("echo $$; exec %s script %s/s.lua"):format(assert(fs.realpath "/proc/self/exe"), dir)))
+  local pid = assert(engine:read { until_text = "\n", timeout_s = 10 }):match "%d+"
+  lu.assertEquals(engine:read { until_text = "ready\n", timeout_s = 60 }, "ready\n")
+  until_true("three ready ones and one in use", 20, function() return below(tonumber(pid))[1] == 4 end)
+  local alive = {}
+  for _, entry in ipairs(assert(fs.list "/proc")) do
+    local status = entry.name:find "^%d+$" and fs.read("/proc/" .. entry.name .. "/status", 8192)
+    if status and status:find("PPid:\t" .. pid .. "\n", 1, true) then alive[#alive + 1] = entry.name end
+  end
+  lu.assertTrue(#alive >= 5, "the zygote and four sandboxes")
+  host("kill -" .. signal .. " " .. pid)
+  assert(engine:wait(30))
+  until_true("nothing is alive", 20, function()
+    for _, one in ipairs(alive) do
+      if is_alive(one) then return false end
+    end
+    return true
+  end)
+  until_true("no control group is left", 20, function() return groups_of(pid) == "0\n" end)
+  host("rm -rf " .. dir)
+end
+
+function M.test_kill_9_with_a_pool() ends_with_a_pool "KILL" end
+
+function M.test_an_interrupt_with_a_pool() ends_with_a_pool "INT" end
+
+function M.test_an_end_with_a_pool() ends_with_a_pool "TERM" end
 
 -- Root of a user namespace that holds nobody else can't give up being root.
 function M.test_root_of_a_namespace_of_its_own_is_told_what_to_do()

@@ -188,6 +188,37 @@ function M.test_meanwhile()
   sh(sb, "test -s f")
 end
 
+-- In an engine of its own, whose first snapshot finds no descriptor left.
+local WITHOUT_ROOM = [[
+local ab = require "agentbox"
+local sb = assert(ab.sandbox.create {})
+assert(sb:exec "echo one > f")
+local busy = ... and assert(sb:spawn { "sleep", "300" })
+local layer, problem = sb:snapshot()
+print(layer, problem and problem.code, problem and problem.msg:match "snapshot")
+if layer then os.exit(9) end
+print(assert(sb:exec "cat f; echo two > f").stdout, (sb:read "f"))
+if busy then busy:close() end
+do
+  local kids <close> = assert(sb:fork(1))
+  print(assert(kids[1]:exec "cat f").stdout)
+end
+sb:close()
+]]
+
+function M.test_one_that_cannot_be_taken_leaves_the_sandbox_as_it_was()
+  local dir = assert(ab.fs.tmpdir "agentbox-snapshot-")
+  assert(ab.fs.write(dir .. "/s.lua", WITHOUT_ROOM))
+  local host <close> = assert(ab.sandbox.create { backend = "none" })
+  for _, inhabited in ipairs { "", " inhabited" } do
+    local out = assert(host:exec(("AGENTBOX_FAULTS=sandbox_snapshot:1:24 '%s' script %s/s.lua%s")
+      :format(assert(ab.fs.realpath "/proc/self/exe"), dir, inhabited), { timeout_s = 60 }))
+    if out.exit_code == 9 then ab.test.skip "the failure points are not compiled in" end
+    lu.assertEquals(out.stdout, "nil\tsys\tsnapshot\none\n\ttwo\n\ntwo\n\n", out.stderr)
+  end
+  ab.fs.remove(dir, true)
+end
+
 function M.test_a_closed_one()
   local sb = create()
   sb:close()
