@@ -167,8 +167,7 @@ local function put_delta(delta)
 end
 
 local function compare_status(args, result)
-  local unlike = not result.hash_match or #result.differs > 0
-  if args.strict and unlike then
+  if args.strict and (#result.warnings > 0 or not result.hash_match) then
     io.stderr:write "agentbox: bench compare: the two were not made alike\n"
     return 2
   end

@@ -83,6 +83,7 @@ end
 ---@field den number[]
 ---@field kinds? integer[]    # the kind of each task; measures that share it are drawn together
 ---@field bounded? boolean
+---@field normal? boolean     # no bootstrap: the normal interval
 
 local function identity(n)
   local list = {}
@@ -116,11 +117,13 @@ local function sharing(measures, n)
     local kinds = measure.kinds or own
     local group = by_kinds[kinds]
     if not group then
-      group = { kinds = kinds, list = {}, most = 0 }
+      group = { kinds = kinds, list = {}, drawn = {}, most = 0 }
       for j = 1, n do group.most = math.max(group.most, kinds[j]) end
       by_kinds[kinds], groups[#groups + 1] = group, group
     end
-    group.list[#group.list + 1] = { index = i, measure = measure, drawn = {} }
+    local entry = { index = i, measure = measure, drawn = {} }
+    group.list[#group.list + 1] = entry
+    if not measure.normal then group.drawn[#group.drawn + 1] = entry end
   end
   return groups
 end
@@ -136,7 +139,7 @@ end
 
 local function draw_measures(group)
   local counts, most = group.counts, group.most
-  for _, entry in ipairs(group.list) do
+  for _, entry in ipairs(group.drawn) do
     local nums, dens, num, den = entry.measure.num, entry.measure.den, 0.0, 0.0
     for kind = 1, most do
       local count = counts[kind]
@@ -150,7 +153,10 @@ local function draw(groups, n, opts)
   local random, draws = rand.new(opts.seed), {}
   for _, group in ipairs(groups) do group.counts = {} end
   for _ = 1, opts.resamples do
-    for i = 1, n do draws[i] = random:int(1, n) end
+    for i = 1, n, 2 do -- two from one number of 62 bits: off by less than n / 2^31
+      local bits = random:int(0, (1 << 62) - 1)
+      draws[i], draws[i + 1] = ((bits & 0x7fffffff) * n >> 31) + 1, ((bits >> 31) * n >> 31) + 1
+    end
     for _, group in ipairs(groups) do
       count_kinds(group, draws, n)
       draw_measures(group)

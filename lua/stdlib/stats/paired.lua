@@ -7,7 +7,7 @@ local M = {}
 --- Up to so many tasks that differ, every assignment of signs is looked at.
 local MAX_EXACT = 16
 --- Sampled assignments, and how much work they may be in all.
-local SAMPLES, MAX_WORK = 9999, 20000000
+local SAMPLES, MAX_WORK = 9999, 10000000
 local FEWEST = 999
 
 ---@class agentbox.Paired
@@ -82,8 +82,9 @@ end
 --- Fisher's randomisation test of paired differences (1935): how often the sum is as large when each sign is a coin's.
 ---@param differences number[]
 ---@param seed integer
+---@param max_work? integer   # tasks times assignments; with less than 999 assignments the normal approximation is used
 ---@return { p: number, method: "exact"|"sampled"|"normal", samples?: integer }
-function M.permutation(differences, seed)
+function M.permutation(differences, seed, max_work)
   local sizes, sum, total, squares = {}, 0.0, 0.0, 0.0
   for _, d in ipairs(differences) do
     if d ~= 0 then
@@ -94,7 +95,7 @@ function M.permutation(differences, seed)
   local n, least = #sizes, math.abs(sum) - 1e-9 * total
   if n == 0 then return { p = 1.0, method = "exact", samples = 1 } end
   if n <= MAX_EXACT then return exact(sizes, least) end
-  local samples = math.min(SAMPLES, MAX_WORK // n)
+  local samples = math.min(SAMPLES, (max_work or MAX_WORK) // n)
   if samples < FEWEST then
     return { p = math.min(1.0, 2 * intervals.normal_cdf(-math.abs(sum) / math.sqrt(squares))), method = "normal" }
   end

@@ -120,9 +120,9 @@ end
 function M.save_manifest(manifest, root) return fs.write(root .. "/suite.json", manifests.text(manifest)) end
 
 -- AgentBox reads what is below files/ in Python's text mode, which makes every line end "\n"; what stands in task.json stays.
-local function in_folder(task, path)
-  if not task.files[path].bytes:find("\r", 1, true) then return false end
-  return task.dir ~= nil and fs.exists(("%s/files/%s"):format(task.dir, path))
+local function in_folder(one, path)
+  if not one.files[path].bytes:find("\r", 1, true) then return false end
+  return one.dir ~= nil and fs.exists(("%s/files/%s"):format(one.dir, path))
 end
 
 --- Whether the stored content hash is that of what is there. A suite that AgentBox froze before it wrote it has its line

@@ -3,9 +3,10 @@
 ---@param ... any    # name, value, name, value; nil sets nothing
 ---@return table out
 return function(out, ...)
-  for i = 1, select("#", ...), 2 do
-    local name, value = select(i, ...)
-    if value ~= nil then out[name] = value end
+  local list = table.pack(...)
+  for i = 1, list.n, 2 do
+    local value = list[i + 1]
+    if value ~= nil then out[list[i]] = value end
   end
   return out
 end

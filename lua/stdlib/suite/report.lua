@@ -80,11 +80,13 @@ local function differences(a, b)
   return list
 end
 
+local MAX_WORK = 1000000 -- of each pair in the leaderboard
+
 -- Whether the one that stands below could as well stand here.
 local function versus(a, b, seed)
   local list = differences(a, b)
   local out = json.object {}
-  put(out, "model_id", b.model_id, "tasks", #list, "p", paired.permutation(list, seed).p)
+  put(out, "model_id", b.model_id, "tasks", #list, "p", paired.permutation(list, seed, MAX_WORK).p)
   return out
 end
 
@@ -108,16 +110,17 @@ end
 
 -- Every pass over the suite of every student is one taker: its first attempts, its second ones.
 local function takers_of(all)
-  local takers, by_key = {}, {}
+  local takers = {}
   for _, rows in ipairs(all) do
+    local by_index = {}
     for _, row in ipairs(rows) do
       if row.scored then
-        local key = row.model .. "\0" .. row.index
-        if not by_key[key] then
-          by_key[key] = {}
-          takers[#takers + 1] = by_key[key]
+        local taker = by_index[row.index]
+        if not taker then
+          taker = {}
+          by_index[row.index], takers[#takers + 1] = taker, taker
         end
-        by_key[key][row.task] = row.success and 1 or 0
+        taker[row.task] = row.success and 1 or 0
       end
     end
   end
@@ -127,11 +130,11 @@ end
 local function tasks_of(doc, models, all)
   local found, out = items.of(takers_of(all)), json.array {}
   for i, id in ipairs(doc.tasks) do
-    local entry, item = json.object {}, found[id]
-    entry.task_id = id
-    put(entry, "scored", item and item.n or 0, "difficulty", item and item.difficulty or json.null)
-    entry.discrimination = item and item.discrimination or json.null
-    entry.flaky = json.array {}
+    local item = found[id]
+    local entry = {
+      task_id = id, scored = item and item.n or 0, difficulty = item and item.difficulty or json.null,
+      discrimination = item and item.discrimination or json.null, flaky = json.array {},
+    }
     for _, one in ipairs(models) do
       local task = one.by_task[i]
       if task.disagreement ~= json.null and task.disagreement > 0 then table.insert(entry.flaky, one.model_id) end

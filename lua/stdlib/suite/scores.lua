@@ -75,18 +75,15 @@ local function by_task(rows, order)
   return list
 end
 
+-- A plain table: there may be a hundred thousand of them.
 local function task_result(sums, model)
-  local out = json.object {}
-  put(out, "task_id", sums.task, "model_id", model, "trajectory_paths", sums.paths)
-  put(out, "n", sums.rows, "successes", sums.c, "scored", sums.n, "unscored", sums.rows - sums.n)
-  out.pass_at_1 = mean(sums.c, sums.n)
-  out.pass_at_k = sums.n > 0 and (sums.c > 0 and 1.0 or 0.0) or json.null
-  put(out, "mean_reward", mean(sums.reward, sums.n), "mean_steps", mean(sums.steps, sums.rows),
-    "mean_duration_s", mean(sums.duration, sums.timed))
-  put(out, "seed_errors", sums.seed_errors, "setup_check_failures", sums.setup_checks,
-    "statuses", sorted(sums.statuses))
-  put(out, "disagreement", items.disagreement(sums.n, sums.c) or json.null, "flagged", sums.flagged)
-  return out
+  return {
+    task_id = sums.task, model_id = model, trajectory_paths = sums.paths, n = sums.rows, successes = sums.c, scored = sums.n,
+    unscored = sums.rows - sums.n, pass_at_1 = mean(sums.c, sums.n), pass_at_k = sums.n > 0 and (sums.c > 0 and 1.0 or 0.0) or json.null,
+    mean_reward = mean(sums.reward, sums.n), mean_steps = mean(sums.steps, sums.rows), mean_duration_s = mean(sums.duration, sums.timed),
+    seed_errors = sums.seed_errors, setup_check_failures = sums.setup_checks, statuses = sums.statuses,
+    disagreement = items.disagreement(sums.n, sums.c) or json.null, flagged = sums.flagged,
+  }
 end
 
 -- ---------------------------------------------------------------- estimates
@@ -98,43 +95,43 @@ local function estimate_of(one)
   return out
 end
 
--- Tasks with as many attempts and as many successes are alike to every pass@k.
+-- Tasks that came to the same are alike to every estimate: each kind is counted when tasks are drawn again.
 local function kinds_of(tasks)
   local kinds, known, list, most = {}, {}, {}, 0
   for i, sums in ipairs(tasks) do
-    local key = sums.n << 32 | sums.c
-    if not known[key] then
-      list[#list + 1] = sums
-      known[key] = #list
+    local key = ("%d %d %d %.17g"):format(sums.n, sums.c, sums.clean, sums.reward)
+    local kind = known[key]
+    if not kind then
+      kind = #list + 1
+      known[key], list[kind] = kind, sums
     end
-    kinds[i], most = known[key], math.max(most, sums.n)
+    kinds[i], most = kind, math.max(most, sums.n)
   end
   return kinds, list, most
 end
 
-local function pass_measures(tasks)
-  local kinds, list, most = kinds_of(tasks)
-  local out = {}
-  for k = 1, most do
-    local measure = { num = {}, den = {}, kinds = kinds, bounded = true }
-    for i, sums in ipairs(list) do
-      measure.num[i] = sums.n >= k and pass_at(sums.n, sums.c, k) or 0
-      measure.den[i] = sums.n >= k and 1 or 0
-    end
-    out[k] = measure
+--- Up to this k, and for the largest, pass@k gets a bootstrap; between them the normal interval will do.
+local MAX_DRAWN_K = 32
+
+local function pass_measure(kinds, list, k, most)
+  local measure = { num = {}, den = {}, kinds = kinds, bounded = true, normal = k > MAX_DRAWN_K and k < most }
+  for i, sums in ipairs(list) do
+    measure.num[i] = sums.n >= k and pass_at(sums.n, sums.c, k) or 0
+    measure.den[i] = sums.n >= k and 1 or 0
   end
-  return out
+  return measure
 end
 
-local function ratio(tasks, top, bounded)
-  local measure = { num = {}, den = {}, bounded = bounded }
-  for i, sums in ipairs(tasks) do measure.num[i], measure.den[i] = sums[top], sums.n end
+local function ratio(kinds, list, top, bounded)
+  local measure = { num = {}, den = {}, kinds = kinds, bounded = bounded }
+  for i, sums in ipairs(list) do measure.num[i], measure.den[i] = sums[top], sums.n end
   return measure
 end
 
 local function add_estimates(out, tasks, opts)
-  local measures = { ratio(tasks, "c", true), ratio(tasks, "reward"), ratio(tasks, "clean", true) }
-  for _, measure in ipairs(pass_measures(tasks)) do measures[#measures + 1] = measure end
+  local kinds, list, most = kinds_of(tasks)
+  local measures = { ratio(kinds, list, "c", true), ratio(kinds, list, "reward"), ratio(kinds, list, "clean", true) }
+  for k = 1, most do measures[k + 3] = pass_measure(kinds, list, k, most) end
   local found = intervals.of(measures, #tasks, opts)
   put(out, "success", estimate_of(found[1]), "reward", estimate_of(found[2]), "success_masked", estimate_of(found[3]))
   out.pass_at = json.array {}
@@ -159,8 +156,13 @@ local function total()
   return sums
 end
 
+local SUMMED = { "steps", "tool_calls", "calls", "prompt", "cached", "completion", "total_ms" }
+
 local function add(sums, row)
-  for _, key in ipairs { "steps", "tool_calls", "calls", "prompt", "cached", "completion", "total_ms" } do sums[key] = sums[key] + row[key] end
+  for i = 1, #SUMMED do
+    local key = SUMMED[i]
+    sums[key] = sums[key] + row[key]
+  end
   if row.duration_s then sums.duration, sums.timed = sums.duration + row.duration_s, sums.timed + 1 end
   if row.told then sums.told = sums.told + 1 end
   bump(sums.statuses, row.status)
@@ -171,7 +173,9 @@ local function add(sums, row)
     bump(sums.classes, row.class or "engine")
   end
   if row.success then sums.success = sums.success + 1 end
-  for class, n in pairs(row.spoilt or {}) do bump(sums.spoilt, class, n) end
+  if row.spoilt then
+    for class, n in pairs(row.spoilt) do bump(sums.spoilt, class, n) end
+  end
   for part, ms in pairs(row.timing) do sums.parts[part] = sums.parts[part] + ms end
   for name in pairs(row.marks) do sums.marks[name] = sums.marks[name] + 1 end
   if row.suspicious then
@@ -180,19 +184,13 @@ local function add(sums, row)
   end
 end
 
-local function aggregate_of(sums, n, tasks)
+local function aggregate_of(sums, n)
   local out = json.object {}
   put(out, "n", n, "success_rate", mean(sums.success, sums.scored),
     "mean_reward", mean(sums.reward or 0, sums.scored))
   put(out, "mean_steps", mean(sums.steps, n), "mean_tool_calls", mean(sums.tool_calls, n),
     "mean_duration_s", mean(sums.duration, sums.timed))
-  put(out, "by_status", sorted(sums.statuses), "by_task", json.object {})
-  for _, one in ipairs(tasks) do
-    local entry = json.object {}
-    put(entry, "n", one.rows, "success_rate", mean(one.c, one.n))
-    put(entry, "mean_reward", mean(one.reward, one.n), "mean_steps", mean(one.steps, one.rows))
-    out.by_task[one.task] = entry
-  end
+  out.by_status = sorted(sums.statuses)
   return out
 end
 
@@ -251,7 +249,7 @@ function M.of(rows, opts)
   out.infrastructure.unscored, out.infrastructure.rate = sorted(sums.classes), mean(#rows - sums.scored, #rows)
   out.infrastructure.retried = sorted(sums.spoilt)
   add_estimates(out, tasks, opts)
-  put(out, "aggregate", aggregate_of(sums, #rows, tasks), "by_task", json.array {})
+  put(out, "aggregate", aggregate_of(sums, #rows), "by_task", json.array {})
   for i, one in ipairs(tasks) do out.by_task[i] = task_result(one, opts.model) end
   out.by_stop = sorted(sums.stops)
   put(out, "tokens", tokens_of(sums, #rows, opts.prices, opts.priced), "time_ms", time_of(sums),
