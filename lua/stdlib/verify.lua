@@ -16,7 +16,7 @@ local M = {}
 --- Built-in types; AgentBox's five are among them.
 local TYPES = {
   pytest = "pytest", test = "pytest", command = "command", shell = "command", custom = "command", files = "files",
-  llm_judge = "llm_judge", python = "python",
+  llm_judge = "llm_judge", python = "python", harbor = "harbor",
 }
 
 --- For one verifier, beside what its commands are allowed.
@@ -119,6 +119,7 @@ end
 ---@field command? string
 ---@field report? table
 ---@field timed_out? boolean
+---@field denied? agentbox.Denial[]   # what the network's list refused to the verifier
 ---@field tamper agentbox.Tamper
 ---@field scorer { name: string }
 
@@ -185,7 +186,9 @@ local function call(fn, limits, opts, rec)
     if err.is(text) then return nil, text end
     return nil, err.new("verifier", tostring(text or "the verifier gave no result"))
   end
-  return verdict_of(value, text, facts, opts.spec)
+  local verdict, problem = verdict_of(value, text, facts, opts.spec)
+  if verdict then verdict.denied = ev:denied() end
+  return verdict, problem
 end
 
 --- Verifies what an agent left.

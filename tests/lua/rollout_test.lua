@@ -311,13 +311,30 @@ function M.test_what_the_network_refused_is_in_the_record()
   local connect = [[python3 -c "import socket
 try: socket.create_connection(('8.8.8.8', 81), 5)
 except OSError: pass"]]
-  local t = run({ verifier = { type = "command", command = "true" } }, { sh "true", sh(connect), "done" },
+  local t = run({ verifier = { type = "command", command = connect:gsub("81", "82") .. "; true" } }, { sh "true", sh(connect), "done" },
     { sandbox = { network = { allow = { "x.test:80" } } } })
   local network = json.decode(json.encode(t.line.sandbox)).network
   lu.assertEquals(#network.denied, 1)
   local denied = network.denied[1]
   lu.assertEquals({ denied.address, denied.port, denied.turn }, { "8.8.8.8", 81, 2 })
   lu.assertEquals(network.allow[1], "x.test:80")
+  local of_verifier = json.decode(json.encode(t.line.verify)).denied
+  lu.assertEquals({ #of_verifier, of_verifier[1].address, of_verifier[1].port }, { 1, "8.8.8.8", 82 }, "the verifier's, apart")
+end
+
+-- The agent is somebody without rights, and may not what its verifier may.
+function M.test_the_agents_user_and_the_verifiers_are_apart()
+  local probe = sandbox.create { user = 1000 }
+  if not probe then test.skip "only root in a sandbox here" end
+  probe:close()
+  local turns = { sh "id -u; touch /srv/x; echo x > mine; stat -c %u mine", "done" }
+  for user, wanted in pairs { [0] = "0\ncould\n", [1001] = "1001\n", [""] = "1000\n" } do
+    local verifier = { command = "id -u; touch /srv/y 2>/dev/null && echo could; test -s mine", user = user ~= "" and user or nil }
+    local t = run({ verifier = verifier }, turns, { sandbox = { user = 1000 } })
+    lu.assertStrContains(t.messages[4].content, "1000\n1000\n")
+    lu.assertStrContains(t.messages[4].content, "Permission denied")
+    lu.assertEquals({ t.final_status, t.verify.stdout }, { "success", wanted }, t.error)
+  end
 end
 
 return M

@@ -12,7 +12,7 @@ local function verify_part(verdict)
   return {
     success = verdict.success, exit_code = verdict.exit_code, stdout = verdict.stdout, stderr = verdict.stderr,
     duration_s = verdict.duration_s, command = verdict.command, report = verdict.report, text = verdict.text,
-    timed_out = verdict.timed_out,
+    timed_out = verdict.timed_out, denied = verdict.denied and json.array(verdict.denied),
   }
 end
 

@@ -28,6 +28,7 @@ M.VERIFIER = {
   reward_failure = { "number", default = 0.0 },
   parse_stdout = { "boolean", default = false }, -- AgentBox declares it and never reads it; nor do we
   sandbox = { "string", enum = { "fresh", "agent" }, default = "fresh" },
+  user = { "string|integer" },
   protect = { "list", of = { "text" } },
   expect = { "list", of = { "text" } },
   score = { "string", enum = { "all", "fraction" }, default = "all" },

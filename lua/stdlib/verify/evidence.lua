@@ -56,7 +56,7 @@ local MAX_KNOWN = 1024
 function M.new(opts)
   return setmetatable({
     task = opts.task, spec = opts.spec, workspace = opts.stage.workspace, workdir = opts.stage.workdir,
-    user = opts.user, traj = opts.traj, rec = opts.rec,
+    user = opts.spec.user or opts.user, agent_user = opts.user, traj = opts.traj, rec = opts.rec,
     data = opts.task.data, params = opts.spec.params or opts.task.params, tamper = opts.tamper,
     _stage = opts.stage, _remains = opts.remains, _open = {},
   }, Evidence)
@@ -67,7 +67,7 @@ end
 ---@return agentbox.Evidence
 function Evidence:part(spec)
   return M.new {
-    task = self.task, spec = spec or self.spec, stage = self._stage, user = self.user, remains = self._remains,
+    task = self.task, spec = spec or self.spec, stage = self._stage, user = self.agent_user, remains = self._remains,
     traj = self.traj, tamper = self.tamper, rec = self.rec,
   }
 end
@@ -289,6 +289,19 @@ function Evidence:diff()
     if not new[name] then table.insert(diff.removed, name) end
   end
   return diff
+end
+
+--- What the network of the sandboxes refused to what ran in them for the verifier; nil when it had no list.
+---@return agentbox.Denial[]?
+function Evidence:denied()
+  local all
+  for _, sb in ipairs(self._open) do
+    if sb:traffic() then
+      local some = sb:denied()
+      all = table.move(some, 1, #some, #(all or {}) + 1, all or {})
+    end
+  end
+  return all
 end
 
 --- Closes what was opened. May be called twice.
