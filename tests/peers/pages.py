@@ -1,4 +1,5 @@
 """What tests/peers/pages.sh runs: the pages as somebody uses them."""
+
 import os
 import sys
 import time
@@ -25,7 +26,9 @@ class Tab:
     """A browser's page that notes what it should not do."""
 
     def __init__(self, browser, width=1440, height=1000, scheme="light", bypass=False):
-        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, bypass_csp=bypass)
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, bypass_csp=bypass
+        )
         self.page = self.context.new_page()
         self.errors, self.requests, self.allowed = [], [], None
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
@@ -63,12 +66,21 @@ class Tab:
 def accessible(tab, what):
     tab.page.evaluate(AXE)
     found = tab.page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
-    bad = [(v["id"], v["impact"], v["nodes"][0]["html"][:120], v["nodes"][0]["failureSummary"][:200]) for v in found["violations"]
-           if v["impact"] in ("serious", "critical")]
+    bad = [
+        (v["id"], v["impact"], v["nodes"][0]["html"][:120], v["nodes"][0]["failureSummary"][:200])
+        for v in found["violations"]
+        if v["impact"] in ("serious", "critical")
+    ]
     check(what + ": axe", not bad, bad)
 
 
-VIEWS = [("overview", "#/"), ("list", "#/list"), ("mismatch", "#/t/14b-lru-cache-1"), ("error", "#/t/3b-json-patch-3"), ("drift", "#/t/14b-json-patch-0")]
+VIEWS = [
+    ("overview", "#/"),
+    ("list", "#/list"),
+    ("mismatch", "#/t/14b-lru-cache-1"),
+    ("error", "#/t/3b-json-patch-3"),
+    ("drift", "#/t/14b-json-patch-0"),
+]
 
 
 def every_view(browser):
@@ -106,7 +118,9 @@ def keyboard(browser):
         value = tab.js("() => location.hash")
         check(what, test(value), value)
 
-    keys.press("g"); keys.press("l"); tab.ready()
+    keys.press("g")
+    keys.press("l")
+    tab.ready()
     hash_is("g l", lambda h: h == "#/list")
     keys.press("/")
     check("/", tab.js("() => document.activeElement.id") == "filter")
@@ -116,24 +130,33 @@ def keyboard(browser):
     keys.press("ArrowDown")
     first = tab.js("() => document.activeElement.closest('.tr')?.dataset.at")
     check("down goes into the rows", first == "0", first)
-    keys.press("j"); keys.press("j"); keys.press("k")
+    keys.press("j")
+    keys.press("j")
+    keys.press("k")
     check("j j k", tab.js("() => document.activeElement.closest('.tr')?.dataset.at") == "1")
     wanted = tab.js("() => document.activeElement.getAttribute('href')")
     keys.press("Enter")
     page.wait_for_selector(".trajectory")
     hash_is("enter opens", lambda h: h == wanted)
     page.wait_for_selector("#turn-1")
-    keys.press("j"); keys.press("j")
-    check("j goes to turns", tab.js("() => document.activeElement.id") == "turn-2", tab.js("() => document.activeElement.id"))
+    keys.press("j")
+    keys.press("j")
+    check(
+        "j goes to turns",
+        tab.js("() => document.activeElement.id") == "turn-2",
+        tab.js("() => document.activeElement.id"),
+    )
     keys.press("n")
     page.wait_for_selector("#turn-1")
     hash_is("n", lambda h: h.startswith("#/t/") and not h.startswith(wanted))
-    keys.press("p"); page.wait_for_selector("#turn-1")
+    keys.press("p")
+    page.wait_for_selector("#turn-1")
     hash_is("p", lambda h: h.startswith(wanted))
     folded = tab.js("() => document.querySelectorAll('.folded').length")
     keys.press("e")
     check("e expands", tab.js("() => document.querySelectorAll('.folded').length") == 0, folded)
-    keys.press("u"); page.wait_for_selector(".listview")
+    keys.press("u")
+    page.wait_for_selector(".listview")
     hash_is("u goes back to the same list", lambda h: h == "#/list?q=flag%3Amismatch")
     check("and it is still filtered", page.inner_text(".total").startswith("5 of"))
     keys.press("?")
@@ -151,7 +174,11 @@ def keyboard(browser):
     for _ in range(32):
         keys.press("Tab")
         reached.append(tab.js("() => document.activeElement.className || document.activeElement.id"))
-    check("tab: first over the bar, then filter, chips, heads, rows", reached[0] == "skip" and reached.index("filter") < reached.index("rowlink"), reached)
+    check(
+        "tab: first over the bar, then filter, chips, heads, rows",
+        reached[0] == "skip" and reached.index("filter") < reached.index("rowlink"),
+        reached,
+    )
     tab.clean("keyboard")
     tab.close()
 
@@ -177,19 +204,32 @@ def trajectory(browser):
     tab.open("run.html", "#/t/14b-lru-cache-1")
     page = tab.page
     main = page.inner_text("main")
-    check("the mismatch is called out", "Mismatch. The agent's own last check passed, and the official verifier failed" in main)
+    check(
+        "the mismatch is called out",
+        "Mismatch. The agent's own last check passed, and the official verifier failed" in main,
+    )
     check("both verdicts", page.inner_text("#s-verdict").count("exit_code=") >= 2)
     check("tampering", "tests/conftest.py" in page.inner_text("#s-verdict") and "Worth a look" in main)
     check("a diff", page.locator(".dl.add").count() > 3 and page.locator(".dl.del").count() > 1)
     check("colours of a terminal", page.locator(".a1.ab, .ab.a1").count() > 0)
     page.click("details.wire >> nth=0 >> summary")
-    check("request on demand", '"model": "coder-14b@3"' in page.inner_text("details.wire >> nth=0"), page.inner_text("details.wire >> nth=0")[:200])
+    check(
+        "request on demand",
+        '"model": "coder-14b@3"' in page.inner_text("details.wire >> nth=0"),
+        page.inner_text("details.wire >> nth=0")[:200],
+    )
     tab.go("#/t/14b-json-patch-0")
     check("drift in the ledger", "realign" in page.inner_text("#s-tokens"))
     tab.go("#/t/3b-json-patch-3")
-    check("the failed call", "call 1 failed" in page.inner_text("#s-turns").lower() and "503" in page.inner_text("#s-turns"))
+    check(
+        "the failed call",
+        "call 1 failed" in page.inner_text("#s-turns").lower() and "503" in page.inner_text("#s-turns"),
+    )
     tab.open("one.html")
-    check("a page of one", page.inner_text(".tile >> nth=0").split()[-3] == "1" or "1" in page.inner_text(".tile >> nth=0"))
+    check(
+        "a page of one",
+        page.inner_text(".tile >> nth=0").split()[-3] == "1" or "1" in page.inner_text(".tile >> nth=0"),
+    )
     tab.clean("trajectory")
     tab.close()
 
@@ -215,15 +255,45 @@ def many(browser):
     tab.open("many.html")
     paint = tab.js("() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
     tab.go("#/list")
-    keys = tab.js("""() => { const f = document.getElementById("filter"), times = [];
+    keys = tab.js(
+        """() => { const f = document.getElementById("filter"), times = [];
         for (const text of ["t", "ta", "tas", "task-0", "task-00 reward<0.5", "failed"]) {
             const began = performance.now(); f.value = text; f.dispatchEvent(new Event("input")); document.body.offsetHeight; times.push(performance.now() - began);
-        } return times; }""")
+        } return times; }"""
+    )
     print(f"10,000 rows: first paint {paint:.0f} ms, a keystroke of the filter at most {max(keys):.0f} ms")
     tab.go("#/")
     check("the heat map is bounded", page.locator(".heatline").count() == 200)
     tab.clean("many")
     tab.close()
+
+
+def bench(browser):
+    for scheme in ("light", "dark"):
+        tab = Tab(browser, scheme=scheme, bypass=True)
+        tab.open("bench.html")
+        page = tab.page
+        board = page.locator('[aria-labelledby="board"] tbody tr').all_inner_texts()
+        check(
+            "bench: ranked",
+            len(board) == 2 and board[0].startswith("good") and board[1].startswith("org/second"),
+            board,
+        )
+        check("bench: an interval", "92 %" in board[1] and " – " in board[1], board)
+        compared = page.inner_text('[aria-labelledby="compare"]')
+        check("bench: compared", "better" in compared and "pts" in compared and "p =" in compared, compared)
+        check("bench: what fails alike", page.locator(".alike li").count() == 1)
+        check("bench: tasks", "beta" in page.inner_text('[aria-labelledby="tasks"]'))
+        accessible(tab, "bench " + scheme)
+        page.click('[aria-labelledby="board"] tbody a >> nth=1')
+        tab.page.wait_for_selector(".listview")
+        check(
+            "bench: a student's attempts",
+            page.inner_text(".total") == "12 of 24 trajectories",
+            page.inner_text(".total"),
+        )
+        tab.clean("bench")
+        tab.close()
 
 
 def hostile(browser):
@@ -238,7 +308,13 @@ def hostile(browser):
         tab.open("hostile.html", "#/t/bad-" + name)
         page.keyboard.press("e")
         tab.js("() => document.querySelectorAll('main details').forEach(d => { d.open = true })")
-        check(name + ": nothing became an element", tab.js("() => document.querySelectorAll('main img, main script, main iframe, main a[href^=javascript]').length") == 0)
+        check(
+            name + ": nothing became an element",
+            tab.js(
+                "() => document.querySelectorAll('main img, main script, main iframe, main a[href^=javascript]').length"
+            )
+            == 0,
+        )
     check("no title of theirs", tab.js("() => document.title").startswith("proto"), tab.js("() => document.title"))
     check("no pollution", tab.js("() => ({}).polluted === undefined"))
     tab.go("#/t/bad-script")
@@ -246,11 +322,15 @@ def hostile(browser):
     tab.go("#/t/bad-bidi")
     check("marks that reorder are named", {"RLO", "LRI", "ZWSP", "BOM"} <= set(page.locator(".odd").all_inner_texts()))
     raw = tab.js("() => /[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.body.textContent.replace(/^.*<script/s, ''))")
-    shown = tab.js("() => [...document.querySelectorAll('main *, #bar *')].some(e => /[\\u202a-\\u202e\\u2066-\\u2069]/.test([...e.childNodes].filter(n => n.nodeType === 3).map(n => n.data).join('')))")
+    shown = tab.js(
+        "() => [...document.querySelectorAll('main *, #bar *')].some(e => /[\\u202a-\\u202e\\u2066-\\u2069]/.test([...e.childNodes].filter(n => n.nodeType === 3).map(n => n.data).join('')))"
+    )
     check("and none is in the text", not shown, raw)
     tab.go("#/t/long-line")
     check("a cut text says so", "are not in this page" in page.inner_text("main"))
-    check("bytes that are no UTF-8", "\ufffd" in page.inner_text("main") and "bytes replaced" in page.inner_text("main"))
+    check(
+        "bytes that are no UTF-8", "\ufffd" in page.inner_text("main") and "bytes replaced" in page.inner_text("main")
+    )
     tab.clean("hostile")
     tab.close()
 
@@ -301,8 +381,14 @@ def lively(browser):
 
 
 def photograph(browser):
-    shots = [("overview", "run.html", "#/", 1440, 1000, "light"), ("overview-dark", "run.html", "#/", 1440, 1000, "dark"), ("list", "run.html", "#/list", 1440, 800, "light"),
-             ("trajectory", "run.html", "#/t/14b-lru-cache-1", 1440, 1300, "light"), ("phone", "run.html", "#/t/14b-lru-cache-1", 390, 844, "dark")]
+    shots = [
+        ("overview", "run.html", "#/", 1440, 1000, "light"),
+        ("overview-dark", "run.html", "#/", 1440, 1000, "dark"),
+        ("list", "run.html", "#/list", 1440, 800, "light"),
+        ("trajectory", "run.html", "#/t/14b-lru-cache-1", 1440, 1300, "light"),
+        ("bench", "bench.html", "#/", 1440, 1000, "light"),
+        ("phone", "run.html", "#/t/14b-lru-cache-1", 390, 844, "dark"),
+    ]
     for name, page, fragment, width, height, scheme in shots:
         tab = Tab(browser, width, height, scheme)
         tab.open(page, fragment)
@@ -312,7 +398,7 @@ def photograph(browser):
 
 with sync_playwright() as p:
     with p.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"]) as browser:
-        for part in (policy_holds, keyboard, links, trajectory, many, hostile, printed, lively, every_view):
+        for part in (policy_holds, keyboard, links, trajectory, many, bench, hostile, printed, lively, every_view):
             part(browser)
         if pictures:
             photograph(browser)

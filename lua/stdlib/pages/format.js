@@ -39,22 +39,29 @@ function bytes(n) {
   return (n / 1e6).toFixed(1) + " MB";
 }
 
-const percent = (x) => given(x) ? (x * 100).toFixed(x > 0 && x < 0.1 || x > 0.995 && x < 1 ? 1 : 0) + " %" : none;
-const stamp = (s) => given(s) ? new Date(s * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC" : none;
+const percent = (x) => (given(x) ? (x * 100).toFixed((x > 0 && x < 0.1) || (x > 0.995 && x < 1) ? 1 : 0) + " %" : none);
+const stamp = (s) => (given(s) ? new Date(s * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC" : none);
 
 // An estimate with its interval.
-const spread = (e, format) => given(e.low) ? `${format(e.low)} – ${format(e.high)}` : "no interval";
+const spread = (e, format) => (given(e.low) ? `${format(e.low)} – ${format(e.high)}` : "no interval");
 
 const STATUS = {
-  success: { word: "success", mark: "✓", order: 9 }, failed: { word: "failed", mark: "✗", order: 3 },
-  timeout: { word: "timeout", mark: "◷", order: 4 }, max_steps: { word: "max steps", mark: "⤒", order: 5 },
+  success: { word: "success", mark: "✓", order: 9 },
+  failed: { word: "failed", mark: "✗", order: 3 },
+  timeout: { word: "timeout", mark: "◷", order: 4 },
+  max_steps: { word: "max steps", mark: "⤒", order: 5 },
   error: { word: "error", mark: "!", order: 1 },
 };
 const statusOf = (name) => STATUS[name] || { word: String(name), mark: "·", order: 2 };
 
 function badge(name) {
   const status = statusOf(name);
-  return el("span", { class: "badge s-" + (STATUS[name] ? name : "other") }, el("span", { class: "mark", "aria-hidden": "true" }, status.mark), shown(status.word));
+  return el(
+    "span",
+    { class: "badge s-" + (STATUS[name] ? name : "other") },
+    el("span", { class: "mark", "aria-hidden": "true" }, status.mark),
+    shown(status.word),
+  );
 }
 
 const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;

@@ -1,8 +1,28 @@
 // What the page was given: facts about it, a row for each trajectory, what each said.
 const page = JSON.parse(document.getElementById("page").textContent);
 const rows = { n: 0 };
-const NUMBERS = ["attempt", "reward", "steps", "tools", "tokens", "out", "dur", "started", "finished", "queued", "boot", "seed", "think",
-  "act", "score", "version", "mismatch", "tamper", "drift", "rl"];
+const NUMBERS = [
+  "attempt",
+  "reward",
+  "steps",
+  "tools",
+  "tokens",
+  "out",
+  "dur",
+  "started",
+  "finished",
+  "queued",
+  "boot",
+  "seed",
+  "think",
+  "act",
+  "score",
+  "version",
+  "mismatch",
+  "tamper",
+  "drift",
+  "rl",
+];
 const WORDS = ["id", "run", "task", "model", "group", "status", "stop", "class", "error"];
 for (const name of [...NUMBERS, ...WORDS, "hay", "urgency", "key"]) rows[name] = [];
 const byKey = new Map();
@@ -15,7 +35,8 @@ function urgencyOf(i) {
 
 // The name of a row in a link: its id, and something more where that is not enough.
 function keyOf(i) {
-  const id = rows.id[i], attempt = rows.attempt[i];
+  const id = rows.id[i],
+    attempt = rows.attempt[i];
   let key = id;
   if (byKey.has(key)) key = `${id}@${rows.run[i]}`;
   if (byKey.has(key)) key = `${id}@${rows.run[i]}+${attempt || 0}`;
@@ -27,7 +48,8 @@ function keyOf(i) {
 function addRows(columns, skip = 0) {
   const from = rows.n;
   for (const name of [...NUMBERS, ...WORDS]) {
-    const column = columns[name], into = rows[name];
+    const column = columns[name],
+      into = rows[name];
     for (let i = skip; i < columns.n; i++) {
       const value = !column ? null : column.d ? (column.v[i] < 0 ? null : column.d[column.v[i]]) : column[i];
       into.push(value);
@@ -35,7 +57,12 @@ function addRows(columns, skip = 0) {
   }
   rows.n += columns.n - skip;
   for (let i = from; i < rows.n; i++) {
-    rows.hay.push([rows.id[i], rows.task[i], rows.model[i], rows.status[i], rows.stop[i], rows.class[i], rows.error[i]].filter(given).join(" ").toLowerCase());
+    rows.hay.push(
+      [rows.id[i], rows.task[i], rows.model[i], rows.status[i], rows.stop[i], rows.class[i], rows.error[i]]
+        .filter(given)
+        .join(" ")
+        .toLowerCase(),
+    );
     rows.urgency.push(urgencyOf(i));
     const key = keyOf(i);
     rows.key.push(key);
@@ -55,7 +82,7 @@ const listLink = (query, sort) => {
   const text = parts.toString();
   return "#/list" + (text ? "?" + text : "");
 };
-const quoted = (text) => /[\s"]/.test(text) ? `"${text.replace(/"/g, "")}"` : text;
+const quoted = (text) => (/[\s"]/.test(text) ? `"${text.replace(/"/g, "")}"` : text);
 
 // Of a place in a run that was tried again, the last attempt counts; places are told by group, task and member.
 const parsed = new Promise((done) => {
@@ -78,7 +105,10 @@ async function bodyOf(i) {
     body = await ask(`api/body?row=${i}`);
   } else {
     let element = document.getElementById("b" + i);
-    if (!element) { await parsed; element = document.getElementById("b" + i); }
+    if (!element) {
+      await parsed;
+      element = document.getElementById("b" + i);
+    }
     if (element) body = JSON.parse(element.textContent);
   }
   if (bodies.size > 16) bodies.delete(bodies.keys().next().value);

@@ -5,7 +5,11 @@ function fill(node, attrs, kids) {
   for (const [name, value] of Object.entries(attrs || {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? "" : name === "title" || name === "aria-label" ? tame(String(value)) : String(value));
+    else
+      node.setAttribute(
+        name,
+        value === true ? "" : name === "title" || name === "aria-label" ? tame(String(value)) : String(value),
+      );
   }
   for (const kid of kids.flat(Infinity)) {
     if (kid !== null && kid !== undefined && kid !== false) node.append(kid);
@@ -14,20 +18,42 @@ function fill(node, attrs, kids) {
 }
 
 const el = (name, attrs, ...kids) => fill(document.createElement(name), attrs, kids);
-const vec = (name, attrs, ...kids) => fill(document.createElementNS(SVG, name), attrs, name === "title" ? kids.map(tame) : kids);
+const vec = (name, attrs, ...kids) =>
+  fill(document.createElementNS(SVG, name), attrs, name === "title" ? kids.map(tame) : kids);
 
 // Escape sequences that colour, other controls, marks that reorder or hide text, halves of characters.
-const ODD = new RegExp("\\x1b\\[([0-9;:]*)m|\\x1b\\][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)|\\r(?=\\n)|"
-  + "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\ufff9-\\ufffb"
-  + "\\ud800-\\udfff\\u{e0000}-\\u{e007f}]", "gu");
+const ODD = new RegExp(
+  "\\x1b\\[([0-9;:]*)m|\\x1b\\][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)|\\r(?=\\n)|" +
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\ufff9-\\ufffb" +
+    "\\ud800-\\udfff\\u{e0000}-\\u{e007f}]",
+  "gu",
+);
 const NAMES = {
-  0x200b: "ZWSP", 0x200c: "ZWNJ", 0x200d: "ZWJ", 0x200e: "LRM", 0x200f: "RLM", 0x202a: "LRE", 0x202b: "RLE", 0x202c: "PDF",
-  0x202d: "LRO", 0x202e: "RLO", 0x2066: "LRI", 0x2067: "RLI", 0x2068: "FSI", 0x2069: "PDI", 0x61c: "ALM", 0xfeff: "BOM",
-  0x2028: "LSEP", 0x2029: "PSEP", 0xad: "SHY",
+  0x200b: "ZWSP",
+  0x200c: "ZWNJ",
+  0x200d: "ZWJ",
+  0x200e: "LRM",
+  0x200f: "RLM",
+  0x202a: "LRE",
+  0x202b: "RLE",
+  0x202c: "PDF",
+  0x202d: "LRO",
+  0x202e: "RLO",
+  0x2066: "LRI",
+  0x2067: "RLI",
+  0x2068: "FSI",
+  0x2069: "PDI",
+  0x61c: "ALM",
+  0xfeff: "BOM",
+  0x2028: "LSEP",
+  0x2029: "PSEP",
+  0xad: "SHY",
 };
 
 // The same where only characters fit: a title, a label.
-function tame(text) { return text.replace(ODD, "\u25a1"); }
+function tame(text) {
+  return text.replace(ODD, "\u25a1");
+}
 
 function control(char) {
   const code = char.codePointAt(0);
@@ -41,8 +67,10 @@ function sgr(state, codes) {
   const list = codes === "" ? [0] : codes.split(/[;:]/).map(Number);
   for (let i = 0; i < list.length; i++) {
     const code = list[i];
-    if (code === 0) { state.fg = null; state.bold = false; }
-    else if (code === 1) state.bold = true;
+    if (code === 0) {
+      state.fg = null;
+      state.bold = false;
+    } else if (code === 1) state.bold = true;
     else if (code === 22) state.bold = false;
     else if (code >= 30 && code <= 37) state.fg = code - 30;
     else if (code >= 90 && code <= 97) state.fg = code - 90;
@@ -75,8 +103,14 @@ function shown(text) {
 }
 
 // A text that may have been cut: a string, or {h, n, t}.
-const whole = (text) => text === null || text === undefined ? "" : typeof text === "string" ? text
-  : typeof text === "object" && "h" in text ? text.h + "\n…\n" + text.t : JSON.stringify(text, null, 2);
+const whole = (text) =>
+  text === null || text === undefined
+    ? ""
+    : typeof text === "string"
+      ? text
+      : typeof text === "object" && "h" in text
+        ? text.h + "\n…\n" + text.t
+        : JSON.stringify(text, null, 2);
 
 function pieces(text) {
   if (text && typeof text === "object" && "h" in text && "t" in text) {
@@ -93,18 +127,31 @@ const lineCount = (text) => {
 
 // A block of text, folded when it is long.
 function block(text, options = {}) {
-  const plain = whole(text), lines = lineCount(plain), limit = options.lines || 18;
-  const pre = el("pre", { class: "block " + (options.class || ""), tabindex: 0, role: "group", "aria-label": options.label || "text" }, pieces(text));
+  const plain = whole(text),
+    lines = lineCount(plain),
+    limit = options.lines || 18;
+  const pre = el(
+    "pre",
+    { class: "block " + (options.class || ""), tabindex: 0, role: "group", "aria-label": options.label || "text" },
+    pieces(text),
+  );
   if (lines <= limit + 4 && plain.length <= limit * 160) return pre;
   pre.classList.add("folded");
-  const button = el("button", { class: "more", type: "button", "aria-expanded": "false", onclick: () => {
-    const folded = pre.classList.toggle("folded");
-    button.textContent = folded ? label : "Show less";
-    button.setAttribute("aria-expanded", String(!folded));
-  } });
+  const button = el("button", {
+    class: "more",
+    type: "button",
+    "aria-expanded": "false",
+    onclick: () => {
+      const folded = pre.classList.toggle("folded");
+      button.textContent = folded ? label : "Show less";
+      button.setAttribute("aria-expanded", String(!folded));
+    },
+  });
   const label = lines > limit ? `Show all ${count(lines)} lines` : `Show all ${bytes(plain.length)}`;
   button.textContent = label;
   return el("div", { class: "foldable" }, pre, button);
 }
 
-const say = (text) => { document.getElementById("say").textContent = text; };
+const say = (text) => {
+  document.getElementById("say").textContent = text;
+};

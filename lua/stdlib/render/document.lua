@@ -10,7 +10,8 @@ local M = {}
 
 -- In the order in which they need one another.
 local SCRIPTS = {
-  "text", "format", "store", "plot", "table", "overview", "turns", "trajectory", "bench", "live", "app",
+  "text", "format", "store", "plot", "table", "overview", "turns", "panels", "threads", "trajectory", "bench",
+  "live", "app",
 }
 
 local parts
