@@ -4,7 +4,7 @@ local check = arg[1] == "--check"
 
 -- The public modules in the order of the page. Whatever is not here is private.
 local MODULES = { "sandbox", "shell", "task", "rollout", "runner", "serve", "model", "probe", "conform", "tool", "agent", "prompt", "verify", "image", "traj",
-  "store", "export", "render", "view", "stats", "suite", "generate", "async", "http", "http_server", "json", "yaml", "toml", "re", "fs", "path", "hash", "time", "rand", "log", "secret", "err", "test" }
+  "store", "export", "render", "view", "stats", "suite", "generate", "harbor", "async", "http", "http_server", "json", "yaml", "toml", "re", "fs", "path", "hash", "time", "rand", "log", "secret", "err", "test" }
 
 -- Files that hold methods of a module's classes; what else is in them is private.
 local PARTS = { serve = { "serve/inbox" }, http_server = { "http_server/request", "http_server/stream", "http_server/hub" },

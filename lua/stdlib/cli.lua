@@ -21,6 +21,7 @@ M.commands = {
   { "traj", "look at a saved trajectory" },
   { "generate", "make tasks with a model, and check tasks" },
   { "sandbox", "run a command in a sandbox, check a backend" },
+  { "task", "import and export tasks in Harbor's form" },
   { "image", "pull, import, build and remove images for sandboxes" },
   { "build-image", "build an image with Docker or podman" },
   { "doctor", "check this machine, its sandbox and a model server" },

@@ -18,6 +18,7 @@ local loader = require "agentbox.loader"
 ---@field export agentbox.export
 ---@field fs agentbox.fs
 ---@field generate agentbox.generate
+---@field harbor agentbox.harbor
 ---@field hash agentbox.hash
 ---@field http agentbox.http
 ---@field http_server agentbox.http_server
@@ -58,7 +59,7 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config conform err export fs generate hash http http_server image json log mcp model outcome path probe prompt rand re render rollout
+  agent async cli config conform err export fs generate harbor hash http http_server image json log mcp model outcome path probe prompt rand re render rollout
   runner sandbox schema secret serve shell stats store suite task test text time toml tool traj verify view yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name

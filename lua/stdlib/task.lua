@@ -27,6 +27,8 @@ local NAMES = { "task.json", "task.yaml", "task.yml" }
 ---@field system_prompt_extra? string
 ---@field allowed_tools? string[]
 ---@field max_steps? integer
+---@field timeout_s? number     # of the whole episode
+---@field workspace? string     # where the files are; /workspace when nothing is said
 ---@field image? string
 ---@field limits? table
 ---@field env? table<string, string>
@@ -105,6 +107,9 @@ local function task_file_in(dir)
       if found then return bad(dir, ("holds both %s and %s"):format(found, name)) end
       found = name
     end
+  end
+  if not found and fs.stat(dir .. "/task.toml") then
+    return bad(dir, "is a task in Harbor's form: agentbox run takes it, and agentbox task import makes one of ours of it")
   end
   if not found then return bad(dir, "no task.json or task.yaml in this folder") end
   return dir .. "/" .. found
@@ -207,11 +212,11 @@ function M.dir(dir, opts)
 end
 
 local ORDER = { "task_id", "description", "starter_files", "setup_commands", "verifier", "metadata",
-  "system_prompt_extra", "allowed_tools", "max_steps", "image", "limits", "env", "network", "params", "data",
+  "system_prompt_extra", "allowed_tools", "max_steps", "timeout_s", "workspace", "image", "limits", "env", "network", "params", "data",
   "artifacts" }
 local PARITY_KEYS = { system_prompt_extra = true, allowed_tools = true, max_steps = true }
 local VERIFIER_ORDER = { "type", "command", "path", "success_exit_code", "timeout_s", "reward_success",
-  "reward_failure", "parse_stdout", "name", "sandbox", "protect", "expect", "score", "params" }
+  "reward_failure", "parse_stdout", "name", "sandbox", "protect", "expect", "score", "user", "params" }
 local VERIFIER_PARITY = { command = true, path = true }
 
 local function ordered(source, order, always)

@@ -2,7 +2,7 @@
 local M = {
   name = "run",
   summary = "run one task and save its trajectory",
-  description = "Runs one rollout of TASK (a folder with a task.json, or the file itself) and saves the "
+  description = "Runs one rollout of TASK (a folder with a task.json, the file itself, or a task in Harbor's form) and saves the "
       .. "trajectory. Prints `status=... reward=... steps=...` and where it was saved.",
   arguments = { { "task", "a task folder or a task file" } },
   options = {
@@ -19,7 +19,7 @@ local M = {
     { "--tools", "LIST", "structured, shell, custom, or names separated by commas", default = "structured" },
     { "--tool", "FILE", "add the tool that FILE.lua defines, or the MCP servers in FILE.json (repeatable)", repeats = true },
     { "--drop-tool", "NAME", "take this tool away (repeatable)", repeats = true },
-    { "--agent", "NAME", "the agent", default = "tool_loop" },
+    { "--agent", "NAME", "the agent: tool_loop, shell, oracle (the task's solution), idle (nothing), or a module", default = "tool_loop" },
     { "--verifier", "NAME", "score with this verifier instead of the task's" },
     { "--image", "NAME", "sandbox image", default = "host" },
     { "--backend", "NAME", "what makes sandboxes: native, docker, podman or none", default = "native" },
@@ -133,9 +133,19 @@ local function rollout(opts, config, args)
   return status_of(t)
 end
 
+-- A folder in Harbor's form is a task, too; its image is made for the backend that runs it.
+local function load_task(args)
+  local harbor = require "agentbox.harbor"
+  if not harbor.is(args.task) then return require "agentbox.task".load(args.task) end
+  say "making the image of the task's environment"
+  local backend = args.backend
+  if backend ~= "docker" and backend ~= "podman" then backend = "native" end
+  return harbor.load(args.task, { backend = backend, on_warning = say })
+end
+
 function M.run(args)
   local parts = require "agentbox.cli._run"
-  local task, err = require "agentbox.task".load(args.task)
+  local task, err = load_task(args)
   if not task then return nil, err end
   local config
   config, err = parts.config(args, task)

@@ -129,7 +129,7 @@ local function sandbox_spec(opts, the_task, run_id)
     backend = given.backend, image = given.image or the_task.image or M.DEFAULTS.image,
     network = network_of(given.network, given.limits or {}) or network_of(the_task.network, the_task.limits or {})
       or M.DEFAULTS.network,
-    env = merged(the_task.env, given.env), workspace = given.workspace or given.workspace_dir or M.DEFAULTS.workspace,
+    env = merged(the_task.env, given.env), workspace = given.workspace or given.workspace_dir or the_task.workspace or M.DEFAULTS.workspace,
     user = given.user, runtime = given.runtime, read_only = given.read_only, name = M.sandbox_name(run_id, the_task.task_id),
   }
   limits.network_disabled = nil
@@ -192,7 +192,7 @@ local function complete(plan, opts)
   plan.limits = {
     max_turns = config.max_steps or the_task.max_steps or M.DEFAULTS.max_steps, max_tokens = config.max_tokens,
     max_model_calls = config.max_model_calls, step_timeout_s = config.step_timeout_s or M.DEFAULTS.step_timeout_s,
-    episode_timeout_s = config.episode_timeout_s or M.DEFAULTS.episode_timeout_s,
+    episode_timeout_s = config.episode_timeout_s or the_task.timeout_s or M.DEFAULTS.episode_timeout_s,
   }
   plan.agent_limits = {
     cpu_s = config.cpu_s or M.DEFAULTS.agent_cpu_s,

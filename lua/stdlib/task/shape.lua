@@ -51,6 +51,8 @@ M.TASK = {
   system_prompt_extra = { "string" },
   allowed_tools = { "list", of = { "string" } },
   max_steps = { "integer", min = 0 },
+  timeout_s = { "number", min = 0 },
+  workspace = { "text" },
   image = { "text" },
   limits = { "record", fields = LIMITS },
   env = { "map", of = { "string" } },

@@ -84,6 +84,17 @@ end
 ---@return agentbox.Err?
 function Evidence:keep(sb, problem) return keep(self, sb, problem) end
 
+--- The agent's whole sandbox, or a copy where the backend can make one, with every process of the agent dead and nothing of
+--- the task's laid over it.
+---@async
+---@return agentbox.Sandbox?
+---@return agentbox.Err?
+function Evidence:whole()
+  local sb, problem = keep(self, self._remains:copy())
+  if sb or problem.code ~= "unsupported" then return sb, problem end
+  return self._remains:sandbox()
+end
+
 --- What the sandboxes of this work are made of, for one of another image.
 ---@return agentbox.SandboxSpec
 function Evidence:sandbox_spec() return self._stage.spec end
