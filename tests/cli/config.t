@@ -1,4 +1,4 @@
-Every value has an origin; secrets are shown as ***.
+Every value has an origin (B130); secrets are shown as ***.
 
 $ mkdir -p lab/deep && cat > lab/agentbox.yaml <<'END'
 > model:
