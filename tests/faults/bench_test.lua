@@ -9,6 +9,7 @@ local task = require "agentbox.task"
 local time = require "agentbox.time"
 
 local binary = assert(fs.realpath "/proc/self/exe")
+local fakellm = dofile((arg[0]:gsub("faults/[^/]*$", "support/fakellm.lua")))
 
 local M = {}
 local dir
@@ -131,6 +132,33 @@ function M.test_B103_interrupted_it_says_so_and_can_be_gone_on_with()
   lu.assertEquals(report.valid, false)
   lu.assertEquals(launch("--resume --out int").status(), 3)
   lu.assertEquals(report_of("int").models[3].missing, 0)
+end
+
+-- F8, F12: a served student, asked first, with what its file and the flags say.
+function M.test_F12_servers_are_asked_first_and_told_everything()
+  make()
+  local usage = { prompt_tokens = 100, completion_tokens = 10, total_tokens = 110 }
+  local fake = fakellm.script { steps = { { tool_calls = { { name = "run_command", arguments = { command = "touch ok" } } }, usage = usage },
+    { content = "done", usage = usage } } }
+  assert(fs.write(dir .. "/models.json", json.encode { models = json.array { { id = "served", model = "m@7", base_url = fake.url, max_tokens = 77,
+    headers = { ["X-Team"] = "eval" }, extra_body = { top_k = 5 }, price = { prompt = 1, completion = 2 } } } }))
+  local one = launch "S --backend none --models-file models.json --disable-thinking --out R --n 1 --json"
+  lu.assertEquals(one.status(), 0, one.said())
+  local report = report_of "R"
+  local served = report.models[1]
+  lu.assertEquals({ served.aggregate.success_rate, served.tokens.prompt, served.tokens.per_success }, { 1, 600, 220 })
+  lu.assertAlmostEquals(served.tokens.cost, (600 + 2 * 60) / 1e6, 1e-15)
+  local log = fake.log()
+  lu.assertEquals(#log, 8) -- two probes, three rollouts of two calls
+  for _, entry in ipairs(log) do
+    lu.assertEquals({ entry.body.model, entry.body.top_k, entry.body.chat_template_kwargs.enable_thinking }, { "m@7", 5, false })
+  end
+  lu.assertEquals({ log[8].body.max_tokens, log[8].body.temperature }, { 77, 0.7 })
+  local refusing = fakellm.script { steps = { "pong", { status = 400, error = "tools are not supported" } } }
+  one = launch(("S --backend none --student 's=m@7@%s' --out R2"):format(refusing.url))
+  lu.assertEquals(one.status(), 3, one.said())
+  lu.assertStrContains(one.said(), "s: [FAIL] tools: ")
+  lu.assertEquals(fs.exists(dir .. "/R2"), false)
 end
 
 -- ---------------------------------------------------------------- in this process
