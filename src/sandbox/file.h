@@ -78,8 +78,9 @@ struct ab_file_copy {
 };
 
 /* Copies what is below `from` into `to`, which is made when missing; files that are there
- * are replaced. Links stay links. AB_ETOOBIG when a cap is reached: what was copied
- * stays. Enters the destination by itself: not to be called entered. */
+ * are replaced. Links stay links; attributes of users come along. AB_ETOOBIG when a cap
+ * is reached: what was copied stays. Enters the destination by itself: not to be called
+ * entered. */
 int ab_file_copy_tree(const struct ab_tree *src, const char *from,
                       const struct ab_tree *dst, const char *to,
                       struct ab_file_copy *copy, struct ab_err *err) AB_MUST_CHECK;

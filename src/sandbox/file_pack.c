@@ -8,8 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sandbox/file_body.h"
+
 #define DEPTH_MAX 256
-#define CHUNK     65536
+#define CHUNK     AB_FILE_PIECE
 #define NAME_ROOM 256
 #define LINK_ROOM 4096
 
@@ -60,35 +62,47 @@ static void put_dress(struct pack *k, const struct stat *st)
     put_int(k, in.mode, 4);
 }
 
-/* Holes are not sent: a file's size says nothing about what it holds. */
+static int spend(struct ab_file_copy *c, size_t bytes)
+{
+    if ((c->bytes += bytes) <= c->max_bytes)
+        return 0;
+    errno = E2BIG;
+    return -1;
+}
+
 static int pack_bytes(struct pack *k, int in, off_t size)
 {
-    off_t at = 0;
-    while (at < size) {
-        off_t data = lseek(in, at, SEEK_DATA);
-        if (data < 0)
-            break;
-        off_t hole = lseek(in, data, SEEK_HOLE);
-        for (at = data; at < hole;) {
-            size_t want = hole - at < CHUNK ? (size_t)(hole - at) : CHUNK;
-            ssize_t n = pread(in, k->chunk, want, at);
-            if (n < 0)
-                return -1;
-            if (n == 0) /* it became shorter meanwhile */
-                return 0;
-            if ((k->c->bytes += (uint64_t)n) > k->c->max_bytes) {
-                errno = E2BIG;
-                return -1;
-            }
-            put_int(k, (uint64_t)at, 8);
-            put_int(k, (uint64_t)n, 4);
-            ab_buf_put(&k->buf, k->chunk, (size_t)n);
-            if (write_out(k, CHUNK) < 0)
-                return -1;
-            at += n;
-        }
+    struct ab_file_data data = {.fd = in, .size = size};
+    off_t at;
+    ssize_t n;
+    while ((n = ab_file_next_data(&data, k->chunk, &at)) > 0) {
+        if (spend(k->c, (size_t)n) < 0)
+            return -1;
+        put_int(k, (uint64_t)at, 8);
+        put_int(k, (uint64_t)n, 4);
+        ab_buf_put(&k->buf, k->chunk, (size_t)n);
+        if (write_out(k, CHUNK) < 0)
+            return -1;
     }
-    return 0;
+    return (int)n;
+}
+
+static int pack_attr(void *arg, const char *name, const void *value, size_t len)
+{
+    struct pack *k = arg;
+    if (spend(k->c, len) < 0)
+        return -1;
+    put_text(k, name, strlen(name));
+    put_int(k, len, 4);
+    ab_buf_put(&k->buf, value, len);
+    return write_out(k, CHUNK);
+}
+
+static int pack_attrs(struct pack *k, int fd)
+{
+    int rc = ab_file_each_attr(fd, pack_attr, k);
+    put_int(k, 0, 2);
+    return rc;
 }
 
 static int pack_file(struct pack *k, int dir, const char *name)
@@ -107,7 +121,7 @@ static int pack_file(struct pack *k, int dir, const char *name)
     put_int(k, (uint64_t)st.st_mtim.tv_sec, 8);
     put_int(k, (uint64_t)st.st_mtim.tv_nsec, 4);
     put_int(k, (uint64_t)st.st_size, 8);
-    int rc = pack_bytes(k, in, st.st_size);
+    int rc = pack_attrs(k, in) < 0 ? -1 : pack_bytes(k, in, st.st_size);
     put_int(k, 0, 8);
     put_int(k, 0, 4);
     int saved = errno;
@@ -152,15 +166,16 @@ static int pack_subdir(struct pack *k, int dir, const char *name, int depth)
     int rc = pack_dir(k, d, depth + 1);
     if (rc == 0 && fstat(dirfd(d), &st) < 0)
         rc = -1;
+    if (rc == 0) {
+        put_int(k, 'e', 1);
+        rc = pack_attrs(k, dirfd(d));
+        put_dress(k, &st);
+        k->c->dirs++;
+    }
     int saved = errno;
     closedir(d);
     errno = saved;
-    if (rc < 0)
-        return -1;
-    put_int(k, 'e', 1);
-    put_dress(k, &st);
-    k->c->dirs++;
-    return 0;
+    return rc;
 }
 
 static int pack_dir(struct pack *k, DIR *d, int depth)
@@ -238,7 +253,7 @@ struct unpack {
     int dirs[DEPTH_MAX + 2];
     int depth;
     char chunk[CHUNK];
-    char name[NAME_ROOM], target[LINK_ROOM];
+    char name[NAME_ROOM], target[LINK_ROOM], value[AB_FILE_ATTR_BYTES];
 };
 
 struct dress {
@@ -335,10 +350,8 @@ static int put_on(const struct unpack *u, int fd, const struct dress *d)
 
 static int unpack_extent(struct unpack *u, int out, uint64_t at, size_t len)
 {
-    if ((u->c->bytes += len) > u->c->max_bytes) {
-        errno = E2BIG;
+    if (spend(u->c, len) < 0)
         return -1;
-    }
     while (len > 0) {
         if (u->at == u->len && fill(u) < 0)
             return -1;
@@ -351,6 +364,23 @@ static int unpack_extent(struct unpack *u, int out, uint64_t at, size_t len)
         len -= (size_t)done;
     }
     return 0;
+}
+
+/* Into out, as they come; they stand before the mode that may forbid it. */
+static int unpack_attrs(struct unpack *u, int out)
+{
+    for (;;) {
+        if (take_text(u, u->name, sizeof u->name) < 0)
+            return -1;
+        if (!u->name[0])
+            return 0;
+        size_t len = (size_t)take_int(u, 4);
+        if (u->broken || len > sizeof u->value || !ab_file_is_attr(u->name))
+            return broken(u);
+        if (take(u, u->value, len) < 0 || spend(u->c, len) < 0 ||
+            ab_file_set_attr(out, u->name, u->value, len) < 0)
+            return -1;
+    }
 }
 
 static int unpack_bytes(struct unpack *u, int out)
@@ -382,8 +412,8 @@ static int unpack_file(struct unpack *u)
         openat(dir, u->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (out < 0)
         return -1;
-    int rc = unpack_bytes(u, out) < 0 || ftruncate(out, (off_t)size) < 0 ||
-                     put_on(u, out, &d) < 0
+    int rc = unpack_attrs(u, out) < 0 || unpack_bytes(u, out) < 0 ||
+                     ftruncate(out, (off_t)size) < 0 || put_on(u, out, &d) < 0
                  ? -1
                  : 0;
     struct timespec times[2] = {t, t};
@@ -433,11 +463,14 @@ static int enter_dir(struct unpack *u)
 /* The mode last: a directory without write permission must be filled first. */
 static int leave_dir(struct unpack *u)
 {
-    struct dress d = take_dress(u);
-    if (u->broken || u->depth == 0)
+    if (u->depth == 0)
         return broken(u);
     int fd = u->dirs[u->depth--];
-    int rc = put_on(u, fd, &d), saved = errno;
+    int rc = unpack_attrs(u, fd);
+    struct dress d = take_dress(u);
+    if (rc == 0)
+        rc = u->broken ? -1 : put_on(u, fd, &d);
+    int saved = errno;
     close(fd);
     errno = saved;
     u->c->dirs++;

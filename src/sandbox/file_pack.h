@@ -3,13 +3,13 @@
  *
  * The bytes are records, in the order of a walk, little endian:
  *
- *     'f' name dress time size extents     extent: offset, length, bytes; length 0 ends
- *     'd' name   ... what is in it ...  'e' dress
- *     'l' name owner target
+ *     'f' name dress time size attrs extents   extent: offset, length, bytes; length 0
+ * ends 'd' name   ... what is in it ...  'e' attrs dress 'l' name owner target
  *     '.'                                  the end
  *
- * name and target are a u16 length and bytes; dress is owner and mode. A reader believes
- * nothing: a name with a slash, or one that was not to come, is AB_EPROTOCOL.
+ * name and target are a u16 length and bytes; dress is owner and mode; attrs are names
+ * with a u32 length and bytes each, and an empty name at the end (file_body.h). A reader
+ * believes nothing: a name with a slash, or one that was not to come, is AB_EPROTOCOL.
  */
 #ifndef AB_SANDBOX_FILE_PACK_H
 #define AB_SANDBOX_FILE_PACK_H

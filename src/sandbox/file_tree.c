@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "sandbox/file.h"
+#include "sandbox/file_body.h"
 
 #define DEPTH_MAX 256
-#define CHUNK     65536
 
 struct walk {
     const struct ab_tree *tree;
@@ -111,41 +111,52 @@ static int dress(const struct copying *k, int fd, const struct stat *st)
     return fchmod(fd, st->st_mode & (k->dst->ids.count ? 07777 : 0777));
 }
 
-/* Only what is done to the destination is done as its root: the source may be a folder of
- * the host that only ours may read. */
-static int finish_dir(const struct copying *k, int fd, const struct stat *st)
+/* Counts bytes against the cap. */
+static int spend(const struct copying *k, size_t bytes)
 {
-    bool entered = ab_file_enter(k->dst);
-    int rc = dress(k, fd, st);
-    ab_file_leave(entered);
-    return rc;
+    if ((k->c->bytes += bytes) <= k->c->max_bytes)
+        return 0;
+    errno = E2BIG;
+    return -1;
 }
 
-/* Holes are not copied: a file's size says nothing about what it holds. */
 static int copy_bytes(const struct copying *k, int in, int out, off_t size)
 {
-    static _Thread_local char chunk[CHUNK];
-    off_t at = 0;
-    while (at < size) {
-        off_t data = lseek(in, at, SEEK_DATA);
-        if (data < 0)
-            break;
-        off_t hole = lseek(in, data, SEEK_HOLE);
-        for (at = data; at < hole;) {
-            size_t want = hole - at < CHUNK ? (size_t)(hole - at) : CHUNK;
-            ssize_t n = pread(in, chunk, want, at);
-            if (n <= 0)
-                return n < 0 ? -1 : 0;
-            if ((k->c->bytes += (uint64_t)n) > k->c->max_bytes) {
-                errno = E2BIG;
-                return -1;
-            }
-            if (pwrite(out, chunk, (size_t)n, at) != n)
-                return -1;
-            at += n;
-        }
-    }
-    return ftruncate(out, size);
+    static _Thread_local char piece[AB_FILE_PIECE];
+    struct ab_file_data data = {.fd = in, .size = size};
+    off_t at;
+    ssize_t n;
+    while ((n = ab_file_next_data(&data, piece, &at)) > 0)
+        if (spend(k, (size_t)n) < 0 || pwrite(out, piece, (size_t)n, at) != n)
+            return -1;
+    return n < 0 ? -1 : ftruncate(out, size);
+}
+
+struct attr_copy {
+    const struct copying *k;
+    int out;
+};
+
+static int copy_attr(void *arg, const char *name, const void *value, size_t len)
+{
+    const struct attr_copy *to = arg;
+    return spend(to->k, len) < 0 ? -1 : ab_file_set_attr(to->out, name, value, len);
+}
+
+static int copy_attrs(const struct copying *k, int in, int out)
+{
+    struct attr_copy to = {.k = k, .out = out};
+    return ab_file_each_attr(in, copy_attr, &to);
+}
+
+/* Only what is done to the destination is done as its root: the source may be a folder of
+ * the host that only ours may read. */
+static int finish_dir(const struct copying *k, int in, int out, const struct stat *st)
+{
+    bool entered = ab_file_enter(k->dst);
+    int rc = copy_attrs(k, in, out) < 0 ? -1 : dress(k, out, st);
+    ab_file_leave(entered);
+    return rc;
 }
 
 static int write_file(struct copying *k, int in, const struct stat *st, int to,
@@ -157,7 +168,10 @@ static int write_file(struct copying *k, int in, const struct stat *st, int to,
         openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (out < 0)
         return -1;
-    int rc = copy_bytes(k, in, out, st->st_size) < 0 || dress(k, out, st) < 0 ? -1 : 0;
+    int rc = copy_bytes(k, in, out, st->st_size) < 0 || copy_attrs(k, in, out) < 0 ||
+                     dress(k, out, st) < 0
+                 ? -1
+                 : 0;
     if (rc == 0) {
         struct timespec times[2] = {st->st_mtim, st->st_mtim};
         futimens(out, times);
@@ -248,7 +262,7 @@ static int copy_subdir(struct copying *k, int from, const char *name, int to, in
     int out = make_subdir(k, to, name);
     int rc = out < 0 ? -1 : copy_dir(k, in, out, depth + 1);
     /* The mode last: a directory without write permission must be filled first. */
-    if (rc == 0 && (fstat(dirfd(in), &st) < 0 || finish_dir(k, out, &st) < 0))
+    if (rc == 0 && (fstat(dirfd(in), &st) < 0 || finish_dir(k, dirfd(in), out, &st) < 0))
         rc = -1;
     if (rc == 0)
         k->c->dirs++;

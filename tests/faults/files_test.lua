@@ -115,6 +115,52 @@ function M.test_b62_links_stay_what_they_are_and_what_is_no_file_is_left_out()
   fs.remove(dir, true)
 end
 
+-- Attributes that users set, and holes; none that gives a right, and none by which an overlay marks its files.
+local ATTRIBUTES = [[
+import os, sys
+d, what = sys.argv[1], sys.argv[2]
+if what == "set":
+    os.makedirs(d + "/in/sub"); open(d + "/in/f", "w").write("x"); os.chmod(d + "/in/f", 0o444)
+    with open(d + "/in/sparse", "wb") as f: f.write(b"head"); f.seek(30 << 20); f.write(b"tail"); f.truncate(40 << 20)
+    try:
+        os.chmod(d + "/in/f", 0o644)
+        os.setxattr(d + "/in/f", "user.note", bytes(range(256))); os.setxattr(d + "/in/f", "user.empty", b"")
+        os.chmod(d + "/in/f", 0o444)
+        os.setxattr(d + "/in/sub", "user.dir", b"of a folder"); os.setxattr(d + "/in/sparse", "user.overlay.x", b"no")
+    except OSError: print("none")
+else:
+    for n in ("f", "sub", "sparse"): print(n, sorted((a, os.getxattr(d + "/" + n, a)) for a in os.listxattr(d + "/" + n) if a[:5] == "user."))
+    s = os.stat(d + "/sparse"); b = open(d + "/sparse", "rb").read()
+    print(s.st_size, s.st_blocks < 2000, b[:4], b[30 << 20:(30 << 20) + 4], len(b.strip(b"\0headtil")))
+]]
+
+function M.test_attributes_and_holes_come_along()
+  local dir = assert(fs.tmpdir "agentbox-attributes-")
+  local host <close> = live.sandbox "none"
+  local function python(...) return assert(host:exec { "python3", "-c", ATTRIBUTES, ... }) end
+  local set = python(dir, "set")
+  lu.assertEquals(set.stderr, "")
+  if set.stdout ~= "" then test.skip "the file system of temporary files keeps no attributes" end
+  each_backend(function(sb, backend)
+    local out = dir .. "/" .. backend
+    assert(fs.mkdir(out))
+    assert(sb:put(dir .. "/in", "t"))
+    local twin <close> = live.sandbox(backend)
+    if backend ~= "none" then assert(sb:copy_tree("t", twin, "t")) end
+    assert((backend == "none" and sb or twin):get("t", out))
+    local told = python(out, "look")
+    local kept = { ("f [('user.empty', b''), ('user.note', %s)]"):format(python(dir .. "/in", "look").stdout:match "user.note', (b.-)%)%]"),
+      "sub [('user.dir', b'of a folder')]", "sparse []", "41943040 True b'head' b'tail' 0", "" }
+    -- A file system inside that keeps none (tmpfs before Linux 6.6) loses them, and nothing else.
+    local lost = { "f []", "sub []", "sparse []", kept[4], "" }
+    local wanted = told.stdout:find("user.", 1, true) and kept or lost
+    lu.assertEquals(told.stdout, table.concat(wanted, "\n"), backend .. told.stderr)
+    if backend == "docker" or backend == "none" then lu.assertEquals(wanted, kept, backend) end
+    lu.assertEquals(select(2, sb:put(dir .. "/in", "u", { max_bytes = 200 })).code, "toobig", "attributes count")
+  end)
+  fs.remove(dir, true)
+end
+
 function M.test_b55_tools_for_files_are_the_agents_user_as_its_commands_are()
   for _, backend in ipairs(live.BACKENDS) do
     local sb <close> = sandbox.create { backend = backend, user = 1000, image = live.image_of(backend) }
