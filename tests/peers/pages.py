@@ -336,9 +336,11 @@ def hostile(browser):
 
 
 def printed(browser):
-    tab = Tab(browser)
+    tab = Tab(browser, scheme="dark")
     tab.open("run.html", "#/t/14b-lru-cache-1")
     tab.page.emulate_media(media="print")
+    paper = tab.js("() => getComputedStyle(document.documentElement).backgroundColor")
+    check("print: white, of a dark page too", paper == "rgb(255, 255, 255)", paper)
     check("print: no bar", not tab.page.is_visible("#bar"))
     pdf = tab.page.pdf()
     check("print: pages", pdf[:5] == b"%PDF-" and len(pdf) > 20000, len(pdf))

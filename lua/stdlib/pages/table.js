@@ -50,11 +50,9 @@ function wordsOf(query) {
   return Array.from(query.matchAll(/((?:[^\s"]|"[^"]*"?)+)/g), (m) => m[1].replace(/"/g, ""));
 }
 
-function filtered(query) {
-  const tests = wordsOf(query).map(testOf).filter(Boolean),
-    out = [];
-  for (let i = 0; i < rows.n; i++) if (tests.every((test) => test(i))) out.push(i);
-  return out;
+function filtered(query, order) {
+  const tests = wordsOf(query).map(testOf).filter(Boolean);
+  return order.filter((i) => tests.every((test) => test(i)));
 }
 
 const ORDER = {
@@ -80,9 +78,14 @@ function sorted(list, sort) {
 }
 
 const list = { query: "", sort: "urgency", order: [], at: 0, scroll: 0 };
+const everything = { sort: null, n: 0, order: [] };
 
+// All rows are sorted once for each order, so that a keystroke of the filter only filters.
 function reorder() {
-  list.order = sorted(filtered(list.query), list.sort);
+  if (everything.sort !== list.sort || everything.n !== rows.n) {
+    Object.assign(everything, { sort: list.sort, n: rows.n, order: sorted(all(), list.sort) });
+  }
+  list.order = filtered(list.query, everything.order);
   list.at = Math.max(0, Math.min(list.at, list.order.length - 1));
 }
 

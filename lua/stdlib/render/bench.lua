@@ -63,7 +63,7 @@ function M.of(path, other)
   before, problem = report_of((other:gsub("(.)/+$", "%1")))
   if not before then return nil, problem end
   out.compare = suite.compare(before, report)
-  out.compare.with = other
+  out.compare.with = other:match "([^/]+)/*$" or other
   return out
 end
 
