@@ -1,10 +1,10 @@
 --- What a run amounts to: counts, rewards, pass@k, tokens, cost and time, in one reading. docs/metrics.md has every
 --- formula.
 local fs = require "agentbox.sys.fs"
-local frame = require "agentbox.store.frame"
 local json = require "agentbox.json"
 local lines = require "agentbox.store.lines"
 local read = require "agentbox.store.read"
+local scan = require "agentbox.store.scan"
 local sketch = require "agentbox.store.sketch"
 
 local M = {}
@@ -282,22 +282,6 @@ function Statistics:report(opts)
   return out
 end
 
-local function add_lines(self, path)
-  local file <close>, problem = lines.open(path)
-  if not file then return nil, problem end
-  for text in file.next, file do
-    local object = frame.read(text)
-    local line = object and json.decode(object, UNREAD)
-    if not json.is_object(line) or type(line.stop) ~= "table" or type(line.reward) ~= "table" then
-      local t, damage = read.line(text, path)
-      if not t then return nil, damage end
-      line = t.line
-    end
-    self:add(line)
-  end
-  return true
-end
-
 local function count_groups(self, run_dir)
   local path = run_dir .. "/groups.jsonl"
   if not fs.stat(path) then return end
@@ -320,7 +304,7 @@ function M.of(path)
   for _, file in ipairs(files) do
     local ok
     if file.lines then
-      ok, problem = add_lines(self, file.path)
+      ok, problem = scan(file.path, UNREAD, function(line) self:add(line) end)
     else
       ok, problem = read.visit(file.path, function(t) self:add(t.line) end)
     end

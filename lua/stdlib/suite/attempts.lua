@@ -1,12 +1,11 @@
 --- The attempts of a result, as flat rows read from its records: one for each place of the suite, the last attempt that
 --- was made there.
 local failures = require "agentbox.suite.failures"
-local frame = require "agentbox.store.frame"
 local fs = require "agentbox.fs"
 local integrity = require "agentbox.suite.integrity"
 local json = require "agentbox.json"
-local lines = require "agentbox.store.lines"
 local read = require "agentbox.store.read"
+local scan = require "agentbox.store.scan"
 local summary = require "agentbox.store.summary"
 
 local M = {}
@@ -132,22 +131,6 @@ local function keep(found, row)
   found.by_slot[row.slot] = last
 end
 
-local function read_lines(path, each)
-  local file <close>, problem = lines.open(path)
-  if not file then return nil, problem end
-  for text in file.next, file do
-    local object = frame.read(text)
-    local line = object and json.decode(object, UNREAD)
-    if not json.is_object(line) or type(line.stop) ~= "table" or type(line.reward) ~= "table" then
-      local t, damage = read.line(text, path)
-      if not t then return nil, damage end
-      line = t.line
-    end
-    each(line)
-  end
-  return true
-end
-
 local function read_folder(dir, each)
   local files, problem = read.files(dir)
   if not files then
@@ -156,7 +139,7 @@ local function read_folder(dir, each)
   end
   for _, file in ipairs(files) do
     local ok
-    if file.lines then ok, problem = read_lines(file.path, each)
+    if file.lines then ok, problem = scan(file.path, UNREAD, each)
     else ok, problem = read.visit(file.path, function(t) each(t.line) end) end
     if not ok then return nil, problem end
   end
