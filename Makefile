@@ -31,7 +31,7 @@ soak:
 	AGENTBOX_SOAK=1 tests/run soak faults
 
 bench: all
-	@cmake --build --preset release --target bench-spawn bench-floor bench-slow-llm
+	@cmake --build --preset release --target bench-spawn bench-floor bench-slow-llm $(shell test -e /usr/include/microhttpd.h && echo bench-mhd)
 	build/agentbox script bench/run.lua
 
 lint: layers budget

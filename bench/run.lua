@@ -1,6 +1,8 @@
 --- `make bench`: measures this machine and prints a table with the targets beside the results.
 ---
----     agentbox script bench/run.lua [engine|json|sandbox|network|docker|image|store|export|render|runner|generate|door] [--rounds N]
+---     agentbox script bench/run.lua [WHAT] [--rounds N]
+---
+--- WHAT is engine, json, sandbox, network, docker, image, store, export, render, runner, generate, door or http_server.
 ---
 --- Ours and the peers' runs alternate in small blocks, so that a slow minute of the machine slows all of them. Medians.
 --- Docker is measured if its server runs, bwrap if it is installed; what is missing has no row.
@@ -26,7 +28,11 @@ local function machine()
   return ("%s cores, Linux %s, %s"):format(cores, kernel, system)
 end
 
-for _, name in ipairs { "engine", "json", "sandbox", "network", "docker", "image", "store", "export", "render", "runner", "generate", "door" } do
+local ALL = {
+  "engine", "json", "sandbox", "network", "docker", "image", "store", "export", "render", "runner", "generate", "door",
+  "http_server",
+}
+for _, name in ipairs(ALL) do
   if not which or which == name then
     io.stderr:write(name, "\n")
     require("measure_" .. name)(rounds)
