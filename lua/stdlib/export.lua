@@ -21,6 +21,7 @@ local BUILT_IN = {
 ---@field summary string
 ---@field extension string
 ---@field never? string[]                    # what no document of this form can hold
+---@field reads? "messages"|"line"|"calls"                  # what it looks at, when that is not the whole record: the rest stays text
 ---@field lines? boolean                      # one compact line for each; otherwise a document of its own
 ---@field many? boolean                       # `convert` (with groups, `join`) gives a list: a line for each element
 ---@field keep_docs? boolean                  # `join` gets what `convert` made, not its JSON; nothing is written without it
@@ -137,6 +138,8 @@ function M.convert(opts)
   if problem then return nil, problem end
   job.filter, problem = filter.new(opts.filter, inputs, job.ranks)
   if problem then return nil, problem end
+  job.reads = format.reads
+  if opts.filter and (opts.filter.max_tokens or opts.filter.dedupe) then job.reads = nil end -- they look at calls and messages
   job.grouped = to == write.to_lines and format.join ~= nil
   if to == write.to_folder then job.out = opts.out:gsub("(.)/+$", "%1") end
   local ok, failed = to(job, inputs)

@@ -10,15 +10,17 @@ struct hasher {
     struct ab_hasher *h; /* owns, or NULL */
 };
 
-/* sha256(bytes): 64 digits. Raises when libcrypto is missing: nothing can go on without
- * it. */
+/* sha256(bytes [, n]): 64 digits, of the first n bytes. Raises when libcrypto is missing:
+ * nothing can go on without it. */
 static int l_sha256(lua_State *L)
 {
     size_t len;
     const char *data = luaL_checklstring(L, 1, &len);
+    lua_Integer n = luaL_optinteger(L, 2, (lua_Integer)len);
+    luaL_argcheck(L, n >= 0 && (size_t)n <= len, 2, "more bytes than there are");
     char hex[AB_SHA256_HEX];
     struct ab_err err;
-    if (ab_sha256(data, len, hex, &err) < 0)
+    if (ab_sha256(data, (size_t)n, hex, &err) < 0)
         luaL_error(L, "%s", err.msg);
     lua_pushstring(L, hex);
     return 1;

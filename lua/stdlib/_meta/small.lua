@@ -18,8 +18,9 @@ function time.local_date(t) end
 local hash = {}
 
 ---@param bytes string
+---@param n? integer   # of the first n bytes
 ---@return string   # 64 digits
-function hash.sha256(bytes) end
+function hash.sha256(bytes, n) end
 ---@return agentbox.Hasher
 function hash.hasher() end
 

@@ -8,10 +8,7 @@ local read = require "agentbox.store.read"
 
 local M = {}
 
-local function encode(format, doc, lines)
-  if lines then return json.encode(doc) .. "\n" end
-  return json.encode(doc, format.layout)
-end
+local function encode(format, doc) return json.encode(doc, format.layout) end
 
 -- Losses as "what (of which, and how often)", in the order first met.
 local function tally(losses, list, t)
@@ -73,7 +70,7 @@ local function feed(job, inputs, emit)
     local ok, problem = read.visit(path, function(t)
       emit(t)
       return job.failed == nil
-    end)
+    end, job.reads)
     if not ok then return nil, problem end
     if job.failed then return nil, job.failed end
   end
@@ -118,7 +115,7 @@ function M.to_folder(job, inputs)
     local doc = take(job, t)
     if not doc then return end
     local path = file_name(job, t, taken)
-    local done, bad = fs.write(part_of(path), encode(job.format, doc, false))
+    local done, bad = fs.write(part_of(path), encode(job.format, doc))
     if not done then job.failed = bad end
     files[#files + 1] = path
   end)
@@ -126,11 +123,11 @@ function M.to_folder(job, inputs)
   return settle(files, ok, problem)
 end
 
--- Everything that `each` feeds, as lines; `put_line` gives nil and a message when it cannot.
+-- Everything that `each` feeds, as lines without their line feed; `put_line` gives nil and a message when it cannot.
 local function write_lines(job, each, put_line)
   local function put(doc)
     job.lines = job.lines + 1
-    local ok, msg = put_line(encode(job.format, doc, true))
+    local ok, msg = put_line(json.encode(doc))
     if not ok then job.failed = job.failed or err.new("io", ("%s: %s"):format(job.out, msg)) end
   end
   local function put_all(doc)
@@ -168,7 +165,7 @@ function M.to_lines(job, inputs)
   local file, msg = io.open(part_of(job.out), "wb")
   if not file then return nil, err.new("io", msg) end
   local ok, problem = write_lines(job, function(emit) return feed(job, inputs, emit) end, function(line)
-    return file:write(line)
+    return file:write(line, "\n")
   end)
   local closed, cannot = file:close()
   if ok and not closed then ok, problem = nil, err.new("io", ("%s: %s"):format(job.out, cannot)) end
@@ -193,7 +190,7 @@ function M.to_list(job, list)
     return true
   end
   local ok, problem = write_lines(job, each, function(line)
-    lines[#lines + 1] = line
+    lines[#lines + 1] = line .. "\n"
     return true
   end)
   if not ok then return nil, problem end
@@ -222,7 +219,7 @@ function M.to_document(job, inputs)
     return nil, err.new("badarg", ("format %s writes lines: name a file that ends in .jsonl"):format(job.format.name))
   end
   table.insert(job.result.files, job.out)
-  return fs.write(job.out, encode(job.format, doc, false)) -- which moves a whole file to its name
+  return fs.write(job.out, encode(job.format, doc)) -- which moves a whole file to its name
 end
 
 return M

@@ -4,6 +4,7 @@
 --- the model's own text, or become objects for templates that walk through them.
 local choice = require "agentbox.formats._choice"
 local json = require "agentbox.json"
+local sys = require "agentbox.sys.json"
 
 local M = {
   --- What the formats of messages take besides their own options.
@@ -17,12 +18,19 @@ local M = {
   NEVER = { "reward and metrics", "log-probs and token ids", "tool timings", "requests" },
 }
 
+local new_call, new_function = sys.shape("id", "type", "function"), sys.shape("name", "arguments")
+local new_message, new_answer = sys.shape("role", "content"), sys.shape("role", "content", "tool_call_id")
+
 local ROLES = { system = true, user = true, assistant = true, tool = true, developer = true }
 
 -- Arguments as the row wants them, or nil when they are no JSON object.
 local function arguments_of(text, opts, found)
-  local value = json.decode(text)
-  if json.is_object(value) then return opts.tool_args == "object" and value or text end
+  if opts.tool_args == "object" then
+    local value = json.decode(text)
+    if json.is_object(value) then return value end
+  elseif text:find "^%s*{" and json.raw(text) then -- its grammar is checked, nothing is made of it
+    return text
+  end
   found.bad = found.bad + 1
   if opts.bad_args == "keep" then return text end
   return nil
@@ -31,13 +39,8 @@ end
 local function calls_of(calls, opts, found)
   local out = json.array {}
   for i, call in ipairs(calls) do
-    local item, fn = json.object {}, json.object {}
-    fn.name = call["function"].name
-    fn.arguments = arguments_of(call["function"].arguments, opts, found)
-    item.id = call.id
-    item.type = "function"
-    item["function"] = fn
-    out[i] = item
+    local fn = call["function"]
+    out[i] = new_call(call.id, "function", new_function(fn.name, arguments_of(fn.arguments, opts, found)))
   end
   return out
 end
@@ -49,14 +52,13 @@ local function reasoning_of(message)
 end
 
 local function message_of(message, opts, found)
-  local out, calls = json.object {}, choice.plain(message.tool_calls)
-  local content = choice.plain(message.content) or ""
+  local calls, content = choice.plain(message.tool_calls), choice.plain(message.content) or ""
+  if message.role == "tool" and message.tool_call_id and not calls then return new_answer("tool", content, message.tool_call_id) end
   local thought = reasoning_of(message)
-  out.role = message.role
   if thought and opts.reasoning == "inline" then
     content = ("<think>\n%s\n</think>\n\n%s"):format(thought, type(content) == "string" and content or "")
   end
-  out.content = content
+  local out = new_message(message.role, content)
   if thought and opts.reasoning == "keep" then out.reasoning_content = thought end
   if thought and opts.reasoning == "drop" then found.reasoning = found.reasoning + utf8.len(thought) end
   if calls and #calls > 0 then out.tool_calls = calls_of(calls, opts, found) end

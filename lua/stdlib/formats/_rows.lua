@@ -9,6 +9,7 @@
 --- Ids and log-probs stay the text that the server sent: a row is put together by joining slices.
 local choice = require "agentbox.formats._choice"
 local json = require "agentbox.json"
+local plane = require "agentbox.sys.plane"
 local sys = require "agentbox.sys.json"
 local tokens = require "agentbox.record.tokens"
 
@@ -37,14 +38,17 @@ local REALIGN = 1024
 -- The text of a list between its brackets, without blanks.
 local function inner(list)
   local text = json.type(list) == "raw" and list:text() or json.encode(list)
-  if text:find "[ \n\r\t]" then text = json.encode(json.decode(text)) end
+  for blank in ("\n\r\t "):gmatch "." do
+    if text:find(blank, 1, true) then
+      text = json.encode(json.decode(text))
+      break
+    end
+  end
   return text:sub(2, -2)
 end
 
-local function count(text)
-  if text == "" then return 0 end
-  local _, commas = text:gsub(",", ",")
-  return commas + 1
+local function count(list)
+  return plane.count(json.type(list) == "raw" and list or json.encode(list)) or 0
 end
 
 -- The first n elements of a list.
@@ -82,8 +86,8 @@ end
 -- What a call's prompt is, seen from its base: the class, how many ids are kept, and the new ones.
 local function prompt_of(call, fulls, limit)
   local prompt = call.tokens.prompt
-  if json.type(prompt) == "raw" and prompt:text():sub(1, 1) == "{" then prompt = json.decode(prompt:text(), { raw = { "tail" } }) end
-  if not json.is_object(prompt) then return "first", nil, 0, inner(prompt) end
+  if json.type(prompt) == "raw" and prompt:text():byte() == 123 then prompt = json.decode(prompt:text(), { raw = { "tail" } }) end
+  if not json.is_object(prompt) then return "first", nil, 0, prompt end
   local full = fulls[prompt.base]
   local class = "fork"
   if full.row.last == prompt.base then
@@ -91,7 +95,7 @@ local function prompt_of(call, fulls, limit)
     if gone == 0 then class = "clean"
     elseif prompt.keep >= full.n_prompt and gone <= limit then class = "realign" end
   end
-  return class, full, prompt.keep, inner(prompt.tail)
+  return class, full, prompt.keep, prompt.tail
 end
 
 -- The row that a call's output goes to, with its prompt in place.
@@ -114,7 +118,7 @@ local function row_for(self, call, mode)
   end
   if row ~= (full and full.row) then self.rows[#self.rows + 1] = row end
   local n = count(tail)
-  add(row.segs, tail, n)
+  add(row.segs, inner(tail), n)
   row.n = row.n + n
   return row
 end

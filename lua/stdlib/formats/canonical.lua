@@ -8,6 +8,7 @@ local M = {
   summary = "the whole record (agentbox.trajectory/1), one line per rollout",
   extension = ".jsonl",
   lines = true,
+  reads = "line",
   never = { "the files in the run's blobs (large bodies, artifacts)" },
 }
 
@@ -15,6 +16,7 @@ local M = {
 ---@return string line      # with its sum
 ---@return string[] losses
 function M.convert(t)
+  if t.text then return json.raw(t.text), {} end
   return json.raw((frame.close(json.encode(t.line)):sub(1, -2))), {}
 end
 

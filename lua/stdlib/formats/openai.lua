@@ -9,6 +9,7 @@ local M = {
   summary = "messages for supervised fine-tuning, one row per rollout",
   extension = ".jsonl",
   lines = true,
+  reads = "messages",
   never = chat.NEVER,
   options = chat.OPTIONS,
 }

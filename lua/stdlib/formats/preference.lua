@@ -16,6 +16,7 @@ local M = {
   summary = "TRL's preference pairs, the best and the worst of a group; or unpaired rows with a label",
   extension = ".jsonl",
   lines = true,
+  reads = "messages",
   never = completion.never,
   options = options,
   keep_docs = true,

@@ -9,6 +9,7 @@ local M = {
   summary = "pre-tokenized rows: input_ids, attention_mask, labels",
   extension = ".jsonl",
   lines = true,
+  reads = "calls",
   many = true,
   never = { "messages", "reward and metrics", "log-probs", "calls that failed", "requests" },
   options = rows.OPTIONS,

@@ -10,6 +10,7 @@ local M = {
   summary = "prime-rl's TrainingSample: token_ids, mask, logprobs, temperatures",
   extension = ".jsonl",
   lines = true,
+  reads = "calls",
   many = true,
   never = rows.NEVER,
   options = rows.OPTIONS,

@@ -12,6 +12,7 @@ local M = {
   summary = "TRL's prompt and completion, for a loss on what was sampled",
   extension = ".jsonl",
   lines = true,
+  reads = "messages",
   never = chat.NEVER,
   options = options,
 }

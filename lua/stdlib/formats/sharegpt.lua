@@ -14,6 +14,7 @@ local M = {
   summary = "ShareGPT conversations, as LLaMA-Factory reads them",
   extension = ".jsonl",
   lines = true,
+  reads = "messages",
   never = { "reward and metrics", "log-probs and token ids", "tool timings", "requests", "ids of tool calls" },
   options = {
     mixed = { "skip", "drop_text" }, bad_args = chat.OPTIONS.bad_args, reasoning = { "drop", "inline" },

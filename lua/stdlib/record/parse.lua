@@ -14,6 +14,18 @@ local FOREIGN = {
   },
 }
 
+-- For who reads messages and nothing else of what was done: they are tables at once, calls and tool runs stay text.
+local MESSAGES = { raw = { "calls", "tool_runs" } }
+for _, name in ipairs(FOREIGN.raw) do
+  if name ~= "m" then table.insert(MESSAGES.raw, name) end
+end
+
+-- For who looks at the whole and passes it on, and for who looks at calls.
+local LINE = { raw = table.move(FOREIGN.raw, 1, #FOREIGN.raw, 4, { "nodes", "calls", "tool_runs" }) }
+local CALLS = { raw = table.move(FOREIGN.raw, 2, #FOREIGN.raw, 5, { "nodes", "tool_runs", "request", "response" }) }
+
+local READS = { messages = MESSAGES, line = LINE, calls = CALLS }
+
 local LISTS = { "nodes", "calls", "tool_runs" }
 
 local function bad(msg)
@@ -27,46 +39,54 @@ end
 -- The call that a packed prompt goes on from; null when it stands by itself.
 local function base_of(tokens)
   local prompt = json.is_object(tokens) and tokens.prompt
-  if json.type(prompt) ~= "raw" or prompt:text():sub(1, 1) ~= "{" then return json.null end
-  local base = prompt:decode().base
+  if json.type(prompt) ~= "raw" then return json.null end
+  local text = prompt:text()
+  if text:byte() ~= 123 then return json.null end -- "{"
+  local base = tonumber(text:match '^{"base":(%d+),') or prompt:decode().base -- the first is how we write it
   return base == nil and json.null or base
 end
 
+-- What of a record stayed text is not looked at.
+local function list(line, name) return json.type(line[name]) == "raw" and {} or line[name] end
+
 -- References go backwards, or walking them might never end.
 local function bad_reference(line)
-  for i, node in ipairs(line.nodes) do
-    if not json.is_object(node) or json.type(node.m) ~= "raw" or not is_index(node.p, i - 1) then
+  local nodes = json.type(line.nodes) == "raw" and math.huge or #line.nodes
+  for i, node in ipairs(list(line, "nodes")) do
+    if not json.is_object(node) or json.type(node.m) ~= "raw" and not json.is_object(node.m) or not is_index(node.p, i - 1) then
       return ("nodes[%d]"):format(i - 1)
     end
   end
-  for i, call in ipairs(line.calls) do
-    if not json.is_object(call) or call.i ~= i - 1 or not is_index(call.leaf or json.null, #line.nodes)
+  for i, call in ipairs(list(line, "calls")) do
+    if not json.is_object(call) or call.i ~= i - 1 or not is_index(call.leaf or json.null, nodes)
         or not is_index(base_of(call.tokens), i - 1) then
       return ("calls[%d]"):format(i - 1)
     end
   end
-  for i, run in ipairs(line.tool_runs) do
-    if not json.is_object(run) or not is_index(run.node, #line.nodes) then return ("tool_runs[%d]"):format(i - 1) end
+  for i, run in ipairs(list(line, "tool_runs")) do
+    if not json.is_object(run) or not is_index(run.node, nodes) then return ("tool_runs[%d]"):format(i - 1) end
   end
-  return not is_index(line.leaf, #line.nodes) and "leaf" or nil
+  return not is_index(line.leaf, nodes) and "leaf" or nil
 end
 
---- Decodes the JSON text of a record.
+--- Decodes the JSON text of a record, with or without its sum.
 ---
 --- Returns nil, err (`parse`) if it is no record that this version can read.
 ---@nodiscard
 ---@param text string
+---@param reads? "messages"|"line"|"calls"   # what of it is looked at, when it is not everything
 ---@return table? line
 ---@return agentbox.Err? err
-function M.parse(text)
-  local line, problem = json.decode(text, FOREIGN)
+function M.parse(text, reads)
+  local line, problem = json.decode(text, READS[reads] or FOREIGN)
   if line == nil then return nil, problem end
   if not json.is_object(line) then return bad "not a JSON object" end
   if line.schema ~= line_of.SCHEMA then
     return bad(("schema %s, expected %s"):format(tostring(line.schema), line_of.SCHEMA))
   end
+  line.sum = nil
   for _, name in ipairs(LISTS) do
-    if not json.is_array(line[name]) then return bad(("%s is not a list"):format(name)) end
+    if not json.is_array(line[name]) and json.type(line[name]) ~= "raw" then return bad(("%s is not a list"):format(name)) end
   end
   if type(line.stop) ~= "table" or type(line.reward) ~= "table" or type(line.policy) ~= "table" then
     return bad "stop, reward or policy is missing"

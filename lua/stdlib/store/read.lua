@@ -32,31 +32,37 @@ end
 --- Returns nil, err (`parse`) when it is damaged.
 ---@async
 ---@nodiscard
----@param text string     # without its line feed
+---@param text string     # with or without its line feed
 ---@param path string     # of its file, beside which blobs and planes are
 ---@param n? integer      # of the line, for the error
+---@param reads? "messages"|"line"|"calls"   # what of it is looked at: calls and tool runs stay text then
 ---@return agentbox.Traj?
 ---@return agentbox.Err? err
-function M.line(text, path, n)
-  local object, whole = frame.read(text)
+function M.line(text, path, n, reads)
+  local whole = frame.check(text)
   if whole == false then return damaged(path, n, "the line does not have its recorded sum") end
-  if not (object or text):find('^%s*{%s*"schema"') then
-    local t, problem = foreign.read(object or text)
+  if not text:find('^%s*{%s*"schema"') then
+    local t, problem = foreign.read(frame.read(text) or text)
     if not t then return damaged(path, n, problem.msg) end
     return t
   end
-  if not object then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
-  local line, problem = parse.parse(object)
+  if not whole then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
+  if reads == "line" and text:find('{"p":[', 1, true) then reads = nil end -- packed lists have to be put back
+  local line, problem = parse.parse(text, reads)
   if not line then return damaged(path, n, problem.msg) end
   local run_dir = path:match "^(.*)/[^/]*$" or "."
-  local ok, lost = planes.expand(line.calls, run_dir)
-  if not ok then return damaged(path, n, lost.msg) end
-  return traj.new(line, { read_blob = blob_reader(run_dir) })
+  if json.type(line.calls) ~= "raw" then
+    local ok, lost = planes.expand(line.calls, run_dir)
+    if not ok then return damaged(path, n, lost.msg) end
+  end
+  local t = traj.new(line, { read_blob = blob_reader(run_dir) })
+  if reads == "line" then t.text = text:sub(1, text:byte(-1) == 10 and -2 or -1) end
+  return t
 end
 
 -- An iterator over the lines of a file. A last line without its line feed is one that is being written, or that a
 -- crash left, and no trajectory yet; a whole document on a single line is one.
-local function lines_of(path)
+local function lines_of(path, reads)
   local file, problem = regular(path)
   if not file then return nil, problem end
   local n = 0
@@ -68,17 +74,16 @@ local function lines_of(path)
         file:close()
         return nil
       end
-      text = text:gsub("\n$", "")
-      if text ~= "" then return M.line(text, path, n) end
+      if text ~= "\n" then return M.line(text, path, n, reads) end
     until false
   end
 end
 
 -- An iterator over the single document of a file.
-local function document_of(path)
+local function document_of(path, reads)
   local text, problem = fs.read(path)
   if not text then return nil, problem end
-  if text:find('"agentbox.trajectory/', 1, true) then return lines_of(path) end
+  if text:find('"agentbox.trajectory/', 1, true) then return lines_of(path, reads) end
   local t, bad = foreign.read(text)
   if not t then return damaged(path, nil, bad.msg) end
   return function()
@@ -166,7 +171,7 @@ local function selected(path)
 end
 
 -- An iterator over the trajectories of files: the next one, nil at the end, or nil and the damage.
-local function reader(files, id)
+local function reader(files, id, reads)
   local i, next_line = 0, nil
   return function()
     while true do
@@ -174,7 +179,7 @@ local function reader(files, id)
         i = i + 1
         if not files[i] then return nil end
         local bad
-        next_line, bad = files[i].open(files[i].path)
+        next_line, bad = files[i].open(files[i].path, reads)
         if not next_line then return nil, bad end
       end
       local t, bad = next_line()
@@ -185,11 +190,11 @@ local function reader(files, id)
   end
 end
 
-local function open(path)
+local function open(path, reads)
   local base, id = selected(path)
   local files, problem = M.files(base)
   if not files then return nil, problem end
-  return reader(files, id)
+  return reader(files, id, reads)
 end
 
 --- Iterates over every trajectory below a path, in the order written; damage raises its error. `PATH#ID` selects
@@ -214,10 +219,11 @@ end
 ---@nodiscard
 ---@param path string
 ---@param fn fun(t: agentbox.Traj): boolean?
+---@param reads? "messages"|"line"|"calls"   # what of them is looked at, when it is not everything
 ---@return boolean? ok
 ---@return agentbox.Err? err
-function M.visit(path, fn)
-  local next_one, problem = open(path)
+function M.visit(path, fn, reads)
+  local next_one, problem = open(path, reads)
   if not next_one then return nil, problem end
   while true do
     local t, bad = next_one()
