@@ -15,6 +15,7 @@ $ agentbox completion zsh | head -1
 $ agentbox completion fish | grep -- '-l memory-mb' | grep -o "command .*' -l memory-mb"
 command run' -l memory-mb
 command run-dir' -l memory-mb
+command serve' -l memory-mb
 command image build' -l memory-mb
 [exit 0]
 
