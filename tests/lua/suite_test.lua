@@ -108,6 +108,22 @@ function M.test_the_seal_covers_policy_tools_prompts_and_verifier()
   lu.assertEquals(differs_with(function(doc) doc.description = "free words" end), "")
 end
 
+function M.test_the_seal_covers_overlays_wherever_they_lie()
+  local loader = require "agentbox.loader"
+  local before = loader.overlays()
+  local back <close> = setmetatable({}, { __close = function() loader.set_overlays(before) end }) -- luacheck: ignore
+  put("lab/agentbox/verifiers/mine.lua", "return function() return 1 end")
+  put("other/agentbox/verifiers/mine.lua", "return function() return 1 end")
+  assert(create "s")
+  loader.set_overlays { dir .. "/lab" }
+  lu.assertEquals({ checked "s" }, { "ok", json.array { "library" } })
+  assert(suites.freeze(dir .. "/s"))
+  loader.set_overlays { dir .. "/other" }
+  lu.assertEquals({ checked "s" }, { "ok", json.array {} })
+  put("other/agentbox/verifiers/mine.lua", "return function() return 0 end")
+  lu.assertEquals({ checked "s" }, { "ok", json.array { "library" } })
+end
+
 function M.test_freezing_again_keeps_when_it_was_made_and_what_is_beside()
   put("s/suite.json", [[{"suite_id": "s", "name": "S", "metadata": {"mine": [1], "agentbox": {"prices": {"m": {"prompt": 1, "completion": 2}}}},
     "created_at": "2026-01-01T00:00:00Z", "sandbox": {"image": "host"}}]])

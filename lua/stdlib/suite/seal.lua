@@ -4,11 +4,13 @@
 --- sandbox, agent, tools (as they go over the wire), prompts, verifiers, scoring and library (the Lua that ran).
 local canonical = require "agentbox.suite.canonical"
 local err = require "agentbox.err"
+local fs = require "agentbox.fs"
 local hash = require "agentbox.sys.hash"
 local image = require "agentbox.image"
 local json = require "agentbox.json"
 local model = require "agentbox.model"
 local modules = require "agentbox.record.modules"
+local overlay = require "agentbox.overlay"
 local plans = require "agentbox.rollout.plan"
 local policy = require "agentbox.suite.policy"
 local schema = require "agentbox.schema"
@@ -67,6 +69,23 @@ local function add_task(sums, suite, task, over, wire)
   return true
 end
 
+-- The shipped library, and what overlays put beside or before it: by name and bytes, wherever they lie. Modules that only a
+-- student's script loads decide nothing here.
+local function library()
+  local out = { modules.list()[1].hash }
+  local list, problem = overlay.list()
+  if not list then return nil, problem end
+  for _, module in ipairs(list) do
+    if module.from ~= "builtin" then
+      local text
+      text, problem = fs.read(module.from)
+      if not text then return nil, err.wrap(problem, module.from) end
+      out[#out + 1] = ("%s %s"):format(module.name, hash.sha256(text))
+    end
+  end
+  return out
+end
+
 --- The seal of a suite as this engine would run it.
 ---@async
 ---@param suite agentbox.Suite
@@ -77,12 +96,14 @@ function M.of(suite, over)
   local sums, wire = {}, model.scripted { name = "seal", "" }
   for _, name in ipairs(M.PARTS) do sums[name] = {} end
   for _, task in ipairs(suite.tasks) do
-    local ok, problem = add_task(sums, suite, task, over or {}, wire)
-    if not ok then return nil, problem end
+    local ok, bad = add_task(sums, suite, task, over or {}, wire)
+    if not ok then return nil, bad end
   end
   local manifest = suite.manifest
   sums.scoring = { n = manifest.n_per_task, seed = manifest.seed, scoring = manifest.scoring }
-  sums.library = modules.list()
+  local problem
+  sums.library, problem = library()
+  if not sums.library then return nil, problem end
   local parts, unpinned = json.object {}, {}
   for _, name in ipairs(M.PARTS) do parts[name] = digest(sums[name]) end
   for name, id in pairs(sums.images) do
