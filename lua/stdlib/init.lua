@@ -14,6 +14,7 @@ local loader = require "agentbox.loader"
 ---@field cli agentbox.cli
 ---@field config agentbox.config
 ---@field conform agentbox.conform
+---@field dataset agentbox.dataset
 ---@field err agentbox.err
 ---@field export agentbox.export
 ---@field fs agentbox.fs
@@ -59,8 +60,8 @@ local M = { version = require "agentbox.sys.os".version }
 -- The closed list: a misspelt name is an error where it stands, not a nil that fails later.
 local modules = {}
 for name in ([[
-  agent async cli config conform err export fs generate harbor hash http http_server image json log mcp model outcome path probe prompt rand re render rollout
-  runner sandbox schema secret serve shell stats store suite task test text time toml tool traj verify view yaml
+  agent async cli config conform dataset err export fs generate harbor hash http http_server image json log mcp model outcome path probe prompt rand
+  re render rollout runner sandbox schema secret serve shell stats store suite task test text time toml tool traj verify view yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name
 end

@@ -1,7 +1,7 @@
 --- verifiers/llm_judge.lua: models read the task and the work and give it a mark by a rubric.
 ---
 --- The reward is the median of the votes. When more than half of them cannot be had (the judge fails, or does not answer in
---- the form that was asked for) the work is unscored, never 0; it can be judged again from the record (`agentbox rescore`).
+--- the form that was asked for) the work is unscored, never 0.
 --- Each call of a judge is in the record, and the votes with the models that gave them are in `verify.report`.
 local err = require "agentbox.err"
 local hash = require "agentbox.hash"
