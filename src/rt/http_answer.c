@@ -185,7 +185,7 @@ static void put_length(struct ab_buf *out, size_t len)
 
 static bool keeps(const struct ab_web_exchange *ex)
 {
-    return ex->req.keep_alive && !ex->web->stopped;
+    return ex->keep_alive && !ex->web->stopped;
 }
 
 static int put_head(struct ab_web_exchange *ex, struct ab_buf *out, int status, bool keep,
@@ -196,9 +196,9 @@ static int put_head(struct ab_web_exchange *ex, struct ab_buf *out, int status, 
         return ab_err_set(err, AB_EBADARG, "the request has been answered");
     if (status < 200 || status > 599)
         return ab_err_set(err, AB_EBADARG, "status %d is none of an answer", status);
-    ex->bodiless = status == 204 || status == 304 || !strcmp(ex->req.method, "HEAD");
+    ex->bodiless = status == 204 || status == 304 || !strcmp(ex->method, "HEAD");
     put_status(ex->web, out, status, keep);
-    if (keep && ex->req.old)
+    if (keep && ex->old)
         put_text(out, "Connection: keep-alive\r\n");
     for (unsigned i = 0; i < n; i++)
         if (put_field(out, &fields[i], err) < 0) {
@@ -209,6 +209,16 @@ static int put_head(struct ab_web_exchange *ex, struct ab_buf *out, int status, 
 }
 
 /* ---- answers ---- */
+
+static void forget_request(struct ab_web_exchange *ex)
+{
+    if (ex->req)
+        ab_web_request_fini(ex->req);
+    free(ex->req);
+    ex->req = NULL;
+    ex->web->stats.held -= ex->held;
+    ex->held = 0;
+}
 
 void ab_web_say(struct ab_web_conn *c, int status, const char *why)
 {
@@ -265,20 +275,18 @@ int ab_web_begin(struct ab_web_exchange *ex, int status, const struct ab_web_pai
                  unsigned nfields, struct ab_err *err)
 {
     struct ab_buf head;
-    bool keep = keeps(ex) && !ex->req.old; /* HTTP/1.0: the end is the connection's */
+    bool keep = keeps(ex) && !ex->old; /* HTTP/1.0: the end is the connection's */
     if (put_head(ex, &head, status, keep, fields, nfields, err) < 0)
         return -1;
     ex->begun = true;
-    ex->req.keep_alive = keep;
-    ex->chunked = !ex->req.old && !ex->bodiless;
+    ex->keep_alive = keep;
+    ex->chunked = !ex->old && !ex->bodiless;
     put_text(&head, ex->chunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
     uv_buf_t buf = uv_buf_init(head.data, (unsigned)head.len);
     if (ex->conn)
         ab_web_send(ex->conn, &buf, 1);
     ab_buf_fini(&head);
-    ab_web_request_fini(&ex->req); /* streams are many and long */
-    ex->web->stats.held -= ex->held;
-    ex->held = 0;
+    forget_request(ex); /* streams are many and long */
     return 0;
 }
 
@@ -350,8 +358,7 @@ void ab_web_release(struct ab_web_exchange *ex)
         ab_web_conn_close(c);
     }
     ab_list_remove(&ex->link);
-    web->stats.held -= ex->held;
-    ab_web_request_fini(&ex->req);
+    forget_request(ex);
     free(ex);
     ab_web_leave(web);
 }
@@ -388,7 +395,8 @@ bool ab_web_by_query(const struct ab_web_exchange *ex)
 
 const struct ab_web_request *ab_web_exchange_request(const struct ab_web_exchange *ex)
 {
-    return &ex->req;
+    static const struct ab_web_request none;
+    return ex->req ? ex->req : &none;
 }
 
 void ab_web_peer(const struct ab_web_exchange *ex, char *out, size_t size)

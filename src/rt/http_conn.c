@@ -230,14 +230,18 @@ static void hand_out(struct ab_web_conn *c)
 {
     struct ab_web *web = c->web;
     struct ab_web_exchange *ex = ab_xcalloc(1, sizeof *ex);
-    ab_web_parser_take(c->parser, &ex->req);
+    ex->req = ab_xcalloc(1, sizeof *ex->req);
+    ab_web_parser_take(c->parser, ex->req);
+    ex->method = ex->req->method;
+    ex->keep_alive = ex->req->keep_alive;
+    ex->old = ex->req->old;
     ex->conn = c;
     ex->web = web;
     web->users++;
     ex->held = c->held;
     c->held = 0;
     drop_parser(c);
-    ex->by_query = web->spec.token && by_query(web, &ex->req);
+    ex->by_query = web->spec.token && by_query(web, ex->req);
     c->ex = ex;
     c->admitted = false;
     web->stats.requests++;

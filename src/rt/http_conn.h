@@ -75,12 +75,14 @@ struct ab_web_exchange {
     struct ab_web_conn *conn; /* NULL when it is over */
     struct ab_web *web;
     struct ab_list link; /* in web->ready, or alone */
-    struct ab_web_request req;
+    struct ab_web_request
+        *req; /* owns; NULL once an answer of unknown length has begun */
+    const char *method;
     size_t held;
     struct ab_web_bell bell;
     void (*on_gone)(void *arg);
     void *arg;
-    bool begun, gone, chunked, bodiless, by_query;
+    bool keep_alive, old, begun, gone, chunked, bodiless, by_query;
 };
 
 /* ---- http_server.c ---- */

@@ -97,7 +97,7 @@ int ab_web_answer(struct ab_web_exchange *ex, int status,
                   size_t len, struct ab_err *err) AB_MUST_CHECK;
 
 /* An answer whose length is not known: begun, written, finished. Once it is begun, the
- * request is no more than its method. */
+ * request has no fields and no body any more. */
 int ab_web_begin(struct ab_web_exchange *ex, int status, const struct ab_web_pair *fields,
                  unsigned nfields, struct ab_err *err) AB_MUST_CHECK;
 void ab_web_write(struct ab_web_exchange *ex, const char *data, size_t len);
