@@ -58,6 +58,35 @@ return {
       a:close()
       b:close()
     end },
+  { id = "layer.fork", what = "forks begin with the files so far; then each is its own, and so is the first", needs = "freeze",
+    run = function(t)
+      t:sh "echo base > f; mkdir d; ln -s f d/l; chmod 640 f"
+      local kids <close> = t.truth(t.sb:fork(2), "fork")
+      t:sh "echo mine > f"
+      for i, kid in ipairs(kids) do
+        t.equal(kid:must_exec("cat f; readlink d/l; stat -c %a f; echo " .. i .. " > f").stdout, "base\nf\n640\n", "fork " .. i)
+      end
+      t.equal(kids[1]:must_exec("cat f").stdout, "1\n", "the first fork")
+      t.equal(kids[2]:must_exec("cat f").stdout, "2\n", "the second fork")
+      t.equal(t:sh("cat f").stdout, "mine\n", "where they came from")
+    end },
+  { id = "layer.diff", what = "what differs from the beginning: added, changed, removed, by path", needs = "freeze", run = function(t)
+    t:sh "mkdir -p d/e; echo x > d/e/new; echo more >> /etc/passwd; rm -f /etc/agentbox-none"
+    local sb = t.sb
+    local function told(list)
+      local lines = {}
+      for _, one in ipairs(list) do
+        if one.path:find "^/workspace/." or one.path == "/etc/passwd" or one.path:find "^/srv" then lines[#lines + 1] = one.kind .. " " .. one.path end
+      end
+      return table.concat(lines, "\n")
+    end
+    t.equal(told(t.truth(sb:diff(), "diff")),
+      "changed /etc/passwd\nadded /workspace/d\nadded /workspace/d/e\nadded /workspace/d/e/new", "what was done")
+    local kids <close> = t.truth(sb:fork(1), "fork")
+    t.equal(told(t.truth(kids[1]:diff(), "diff of a fork")), "", "a fork begins anew")
+    kids[1]:must_exec "rm -r d"
+    t.equal(told(t.truth(kids[1]:diff(), "diff of a fork")), "removed /workspace/d", "and only the folder is named")
+  end },
   { id = "sandbox.fresh", what = "a sandbox begins empty, whatever another left", run = function(t)
     t:sh "echo x > left; echo y > /tmp/left"
     t.equal(t:another():must_exec("ls -A; ls /tmp/left 2>/dev/null").stdout, "", "files")

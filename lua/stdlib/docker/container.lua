@@ -47,6 +47,43 @@ local function death(self, problem)
   return err.new("sandbox", "the container is gone, or its engine" .. (problem and ": " .. problem.msg or ""))
 end
 
+-- ---------------------------------------------------------------- layers
+
+---@class agentbox.docker.Layer
+---@field image string
+local Layer = {}
+Layer.__index = Layer
+
+-- Forced, or a tag would keep it; but to podman that means: with the containers that were made from it. So theirs come first.
+-- It is waited for: what is under way when the process ends would stay.
+local function let_go(layer)
+  if not layer.closed or layer.users > 0 or layer.gone then return end
+  layer.gone = true
+  layer.api:call("DELETE", "/images/" .. layer.image, { query = { force = 1 } })
+end
+
+local function layer_of(api, id)
+  return setmetatable({ api = api, image = id, users = 0 }, Layer)
+end
+
+--- Removes it, when nothing that was made from it is left.
+---@async
+function Layer:close()
+  self.closed = true
+  let_go(self)
+end
+
+Layer.__close = Layer.close
+
+-- A container stands on its layer no more.
+local function leave(self)
+  local base = self.base
+  self.base = nil
+  if not base then return end
+  base.users = base.users - 1
+  let_go(base)
+end
+
 -- ---------------------------------------------------------------- create
 
 -- A container that dies on its own at that moment cannot be killed, and the engines say so instead of waiting.
@@ -112,7 +149,9 @@ local function attempt(self, spec)
 end
 
 local Unfinished = { __close = function(self)
-  if self.container then self.container:discard() end
+  if not self.container then return end
+  self.container:discard()
+  leave(self.container)
 end }
 
 ---@async
@@ -126,6 +165,10 @@ function M.create(api, spec)
     api = api, image = layer and layer.image or spec.image, workspace = spec.workspace, env = spec.env,
     name = (spec.name or "agentbox"):sub(1, 55) .. ("-%02x%02x%02x"):format(rand.bytes(3):byte(1, 3)),
   }, Container)
+  if layer then
+    self.base = layer
+    layer.users = layer.users + 1
+  end
   local clean <close> = setmetatable({ container = self }, Unfinished)
   local ok, problem = options.check(api, spec)
   if not ok then return nil, problem end
@@ -182,11 +225,10 @@ function Container:discard()
     local _, made = self.making:join()
     self.making, self.cid = nil, made and made.Id
   end
-  if not self.cid then return true end
-  local ok, problem = remove(self.api, self.cid)
-  self.cid = nil
-  if not ok then
-    log.warn("a container could not be removed: " .. problem.msg)
+  if self.cid then
+    local ok, problem = remove(self.api, self.cid)
+    self.cid = nil
+    if not ok then log.warn("a container could not be removed: " .. problem.msg) end
   end
   return true
 end
@@ -198,25 +240,28 @@ function Container:close()
   local id = self.cid
   self:discard()
   self.cid = id
+  leave(self)
   return true
 end
 
 Container.__close = Container.close
 
----@class agentbox.docker.Layer
----@field image string
-local Layer = {}
-Layer.__index = Layer
-
---- Removes it, which is waited for: what is under way when the process ends would stay.
+--- Its files so far, while it lives on; the engine stops what runs inside for that long.
 ---@async
-function Layer:close()
-  local id = self.image
-  self.image = nil
-  if id then self.api:call("DELETE", "/images/" .. id, { query = { force = 1 } }) end
+---@return agentbox.docker.Layer?
+---@return agentbox.Err?
+function Container:snapshot()
+  if self.closed then return nil, err.new("sandbox", "the sandbox is closed") end
+  local id, problem = image.commit(self.api, self.cid, true)
+  if not id then return nil, problem end
+  return layer_of(self.api, id)
 end
 
-Layer.__close = Layer.close
+---@async
+function Container:diff(base, max)
+  if self.closed then return nil, err.new("sandbox", "the sandbox is closed") end
+  return require "agentbox.docker.changes".of(self, base, max)
+end
 
 ---@async
 ---@return agentbox.docker.Layer?
@@ -229,7 +274,7 @@ function Container:freeze()
   id, problem = image.commit(self.api, self.cid)
   self:close()
   if not id then return nil, problem end
-  return setmetatable({ api = self.api, image = id }, Layer)
+  return layer_of(self.api, id)
 end
 
 return M

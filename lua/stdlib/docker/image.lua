@@ -157,11 +157,12 @@ end
 ---@async
 ---@param api agentbox.docker.Api
 ---@param container string
+---@param pause? boolean      # what runs inside is stopped meanwhile
 ---@return string? id
 ---@return agentbox.Err? err
-function M.commit(api, container)
+function M.commit(api, container, pause)
   local made, problem = api:call("POST", "/commit", {
-    query = { container = container, pause = 0 }, json = { Labels = owner.labels { layer = "1" } }, timeout_s = 600,
+    query = { container = container, pause = pause and 1 or 0 }, json = { Labels = owner.labels { layer = "1" } }, timeout_s = 600,
   })
   if not made then return nil, problem end
   return made.Id
