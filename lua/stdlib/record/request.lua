@@ -17,7 +17,7 @@ local outgoing = wire.outgoing
 ---@field nodes integer[]             # their numbers + 1
 ---@field whole boolean                # they are all nodes there are up to the last, in their order
 ---@field clean boolean                 # a server gets them as they are
----@field done integer                  # how many of them the hasher has had
+---@field done? integer                 # how many of them the hasher has had
 ---@field form? string
 ---@field list? agentbox.Message[]      # what was compared with it last
 
@@ -31,7 +31,7 @@ local function path_to(rec, leaf)
     at = parents[at + 1]
   end
   if not from or at ~= from then
-    known = { count = 0, messages = {}, contents = {}, nodes = {}, done = 0, clean = true, whole = true }
+    known = { count = 0, messages = {}, contents = {}, nodes = {}, clean = true, whole = true }
     rec._path = known
   end
   known.leaf = leaf

@@ -16,7 +16,7 @@ Texts.__index = Texts
 ---@param scratch? agentbox.Scratch   # nil: all of it in memory
 ---@return agentbox.Texts
 function M.new(scratch)
-  return setmetatable({ log = scratch and scratch:log() }, Texts)
+  return setmetatable(scratch and { log = scratch:log() } or {}, Texts)
 end
 
 -- Between two texts in the log is a comma, so that many are read as the inside of a JSON array.
