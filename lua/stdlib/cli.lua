@@ -18,6 +18,7 @@ M.commands = {
   { "repl", "type Lua interactively" },
   { "test", "run the Lua tests under a folder" },
   { "export", "write trajectories in a trainer's format" },
+  { "rescore", "judge stored rollouts again" },
   { "traj", "look at a saved trajectory" },
   { "generate", "make tasks with a model, and check tasks" },
   { "sandbox", "run a command in a sandbox, check a backend" },

@@ -35,6 +35,7 @@ local loader = require "agentbox.loader"
 ---@field rand agentbox.rand
 ---@field re agentbox.re
 ---@field render agentbox.render
+---@field rescore agentbox.rescore
 ---@field rollout agentbox.rollout
 ---@field runner agentbox.runner
 ---@field sandbox agentbox.sandbox
@@ -61,7 +62,7 @@ local M = { version = require "agentbox.sys.os".version }
 local modules = {}
 for name in ([[
   agent async cli config conform dataset err export fs generate harbor hash http http_server image json log mcp model outcome path probe prompt rand
-  re render rollout runner sandbox schema secret serve shell stats store suite task test text time toml tool traj verify view yaml
+  re render rescore rollout runner sandbox schema secret serve shell stats store suite task test text time toml tool traj verify view yaml
 ]]):gmatch "%S+" do
   modules[name] = "agentbox." .. name
 end
