@@ -21,7 +21,7 @@ local schema = require "agentbox.schema"
 
 local M = { inbox = inbox.new }
 
-local MAX_WAIT_S = 300
+local MAX_WAIT_S, GRACE_S = 300, 5
 
 ---@class agentbox.ServeOptions
 ---@field listen string|integer        # "127.0.0.1:7000", "unix:/run/x.sock"
@@ -171,7 +171,7 @@ local function ack(self, req)
   local ended, ok, bad = writer:join()
   if not ended then return nil, ok end
   if not ok then return nil, bad end
-  return { json = json.object { cursor = self.run.cursor } }
+  return { json = json.object { cursor = self.run.cursor, ended = self:_tell_end() } }
 end
 
 local function policy(self, req)
@@ -214,7 +214,8 @@ local function status(self)
   return { json = json.object {
     run = run.run_id, state = run.state, paused = run.paused == true, version = stats.version, cursor = run.cursor,
     closed = run.closed, unacknowledged = run:_unacknowledged(), max_lead = run.opts.max_lead,
-    running = stats.running, rollouts = numbers.rollouts, solved = numbers.solved, scored = numbers.scored, unscored = numbers.unscored, stale = numbers.stale,
+    running = stats.running, rollouts = numbers.rollouts, solved = numbers.solved, scored = numbers.scored,
+    unscored = numbers.unscored, stale = numbers.stale,
     stale_groups = self.stale_groups, tasks = self._inbox and self._inbox.count or nil, consumer = self.consumer,
     failure = run.failure and run.failure.msg or nil, slowest = json.array(run:slowest(5)),
   } }
@@ -228,7 +229,8 @@ local function routes(self)
   local list = {
     ["GET /health"] = health, ["GET /metrics"] = function() return metrics.answer(self.run) end,
     ["GET /v1/status"] = status, ["POST /v1/connect"] = connect, ["POST /v1/tasks"] = tasks,
-    ["GET /v1/groups"] = groups, ["GET /v1/groups/:seq"] = group, ["POST /v1/ack"] = ack, ["POST /v1/policy"] = policy, ["POST /v1/cancel"] = cancel,
+    ["GET /v1/groups"] = groups, ["GET /v1/groups/:seq"] = group, ["POST /v1/ack"] = ack,
+    ["POST /v1/policy"] = policy, ["POST /v1/cancel"] = cancel,
     ["POST /v1/pause"] = function() self.run:pause() return { json = json.object { paused = true } } end,
     ["POST /v1/resume"] = function() self.run:resume() return { json = json.object { paused = false } } end,
   }
@@ -279,7 +281,18 @@ function Serve:_exhausted()
   return self.run.state == "over" and not self.run:_waiting(0)()
 end
 
---- Waits until the run is over and all its groups are acknowledged.
+-- Whether that is so; the trainer is about to hear it.
+function Serve:_tell_end()
+  local ended = self:_exhausted()
+  if ended and not self._told then
+    self._told = true
+    self.run:_poke()
+  end
+  return ended
+end
+
+--- Waits until the run is over and all its groups are acknowledged; then a moment longer, for the trainer to hear of
+--- it.
 ---@async
 ---@param timeout_s? number
 ---@return boolean over
@@ -290,6 +303,8 @@ function Serve:wait(timeout_s)
     if left <= 0 then return false end
     self.run:_await(math.min(left, 60))
   end
+  local last = self.run.now() + GRACE_S
+  while self._session and not self._told and self.run.now() < last do self.run:_await(last - self.run.now()) end
   return true
 end
 

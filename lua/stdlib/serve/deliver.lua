@@ -113,7 +113,7 @@ end
 local function body(door, texts)
   local run = door.run
   local head = json.encode(json.object {
-    state = run.state, ended = #texts == 0 and door:_exhausted(), cursor = run.cursor,
+    state = run.state, ended = #texts == 0 and door:_tell_end(), cursor = run.cursor,
     version = run.models.agent.version,
     failure = run.failure and run.failure.msg or nil,
   })

@@ -33,6 +33,7 @@ class Door:
         self._wire = wire
         self._consumer = consumer
         self._acked: set[int] = set()
+        self._ended = False
         self.info: Row = {}
         self._connect()
 
@@ -78,7 +79,7 @@ class Door:
 
         A group that was given out and is not acknowledged does not come again in this loop, but in the next one."""
         after = 0
-        while True:
+        while not self._ended:
             answer = self.fetch(after, ahead, wait_s, formats)
             for group in answer["groups"]:
                 after = group.seq
@@ -97,8 +98,10 @@ class Door:
     def ack(self, *groups: Group) -> None:
         """Acknowledges groups, in any order. When this returns, nobody gets them again."""
         seqs = [group.seq for group in groups]
-        self._ask("POST", "/v1/ack", {"seq": seqs})
+        answer = self._ask("POST", "/v1/ack", {"seq": seqs})
         self._acked.update(seqs)
+        # After the last one the engine ends: there is nobody to ask whether more comes.
+        self._ended = bool(answer.get("ended"))
 
     def _rows(self, seq: int, wanted: str) -> List[Row]:
         answer = self._ask("GET", f"/v1/groups/{seq}?formats=" + quote(wanted, safe=":"))
