@@ -2,7 +2,7 @@
 ---
 ---     agentbox script bench/run.lua [WHAT] [--rounds N]
 ---
---- WHAT is engine, json, sandbox, network, docker, image, store, export, render, runner, generate, door or http_server.
+--- WHAT is engine, json, sandbox, network, docker, image, store, export, render, runner, generate, gates, door or http_server.
 ---
 --- Ours and the peers' runs alternate in small blocks, so that a slow minute of the machine slows all of them. Medians.
 --- Docker is measured if its server runs, bwrap if it is installed; what is missing has no row.
@@ -29,7 +29,7 @@ local function machine()
 end
 
 local ALL = {
-  "engine", "json", "sandbox", "network", "docker", "image", "store", "export", "render", "runner", "generate", "door",
+  "engine", "json", "sandbox", "network", "docker", "image", "store", "export", "render", "runner", "generate", "gates", "door",
   "http_server",
 }
 for _, name in ipairs(ALL) do
