@@ -8,12 +8,12 @@
 --- what only these stopped counts as open. bubblewrap is started by an ordinary user: started by root it keeps root's rights.
 local ab = require "agentbox"
 local fs = require "agentbox.sys.fs"
-local hash = require "agentbox.sys.hash"
 local os_ = require "agentbox.sys.os"
 
 local here = arg[0]:match "^(.*/)" or "./"
 package.path = here .. "?.lua;" .. package.path
 local attacks = dofile(here .. "../tests/sandbox/attacks.lua")
+local baits = dofile(here .. "../tests/support/bait.lua")
 local rules = require "attack_rules"
 
 local LIMITS = { memory_mb = 512, pids_limit = 256, cpu_count = 1, disk_mb = 256, inodes = 65536 }
@@ -33,58 +33,18 @@ do
   end
 end
 
-local SC = [==[
-sc(){ python3 -c 'import ctypes as c,sys,os
-l=c.CDLL(None,use_errno=True)
-r=l.syscall(*[int(a,0) for a in sys.argv[1:]])
-print("rc=%d %s"%(r,os.strerror(c.get_errno()) if r<0 else "ALLOWED"))' "$@"; }
-]==]
-
-local SERVER = [==[
-import socket, sys
-a = socket.socket(); a.bind(("127.0.0.1", 0)); a.listen()
-b = socket.socket(socket.AF_UNIX); b.bind("\0" + sys.argv[1]); b.listen()
-print(a.getsockname()[1], flush=True)
-sys.stdin.read()
-]==]
-
 local host = assert(ab.sandbox.create { backend = "none" })
 
 local function sh(command, stdin)
   return assert(host:exec(command, { timeout_s = BOUND_S + 60, stdin = stdin }))
 end
 
--- ---------------------------------------------------------------- what of the host is looked at
-
-local bait = { dir = assert(fs.tmpdir "attacks-canary-") }
-bait.socket = bait.dir:match "[^/]+$"
-assert(fs.write(bait.dir .. "/host_canary", "CANARY\n"))
-local server <close> = assert(host:spawn { "python3", "-c", SERVER, bait.socket })
-bait.port = assert(server:read { until_text = "\n", timeout_s = 10 }):match "%d+"
-
-local CORE = "/proc/sys/kernel/core_pattern"
-
-local function look_at_host()
-  local function sum(path) return hash.sha256(assert(fs.read(path, 1 << 24))) end
-  return table.concat({ fs.read("/proc/sys/kernel/hostname", 256), fs.read(CORE, 256), sum "/etc/debian_version", sum "/bin/sh",
-    fs.read(bait.dir .. "/host_canary", 256) or "" }, "\n")
-end
-
-local core_before = fs.read(CORE, 256)
-
--- An attack that succeeded must not outlive its row.
-local function mend_host()
-  if fs.read(CORE, 256) == core_before then return end
-  local file <close> = io.open(CORE, "w")
-  if file then file:write(core_before) end
-end
+local bait = baits.open()
+baits.serve(bait, host)
 
 -- ---------------------------------------------------------------- the three
 
-local function text_of(attack)
-  local text = attack.run:gsub("@CANARY@", bait.dir):gsub("@SOCKET@", bait.socket):gsub("@PORT@", bait.port)
-  return text:find "%f[%w]sc %d" and SC .. text or text
-end
+local function text_of(attack) return baits.text(bait, attack) end
 
 local function native(attack)
   local sb <close> = assert(ab.sandbox.create { limits = LIMITS })
@@ -183,10 +143,10 @@ end
 local function judge(attack, column, run)
   local rule = rules.OF[attack.n]
   if rule.own and column == DOCKER then return "its own process", true end
-  local before = look_at_host()
   local got = run(attack)
-  local changed = look_at_host() ~= before
-  if changed then mend_host() end
+  local changed = false
+  for name, value in pairs(baits.look(bait)) do changed = changed or value ~= bait.before[name] end
+  if changed then baits.mend(bait) end
   local why = why_open(rule, got, changed, column)
   if not why then return "held", true end
   return ("**open**: %s"):format(why ~= "" and why or "nothing refused it"), false
@@ -229,7 +189,7 @@ end
 
 local function clean()
   sh(groups "rmdir $d/@G")
-  fs.remove(bait.dir, true)
+  baits.close(bait)
 end
 
 local function main()
@@ -252,9 +212,7 @@ end
 
 local ok, result = xpcall(main, debug.traceback)
 clean()
-server:kill()
-server:wait(10)
-server:close()
+bait.server:close()
 host:close()
 if not ok then error(result, 0) end
 os.exit(result and 0 or 1)
