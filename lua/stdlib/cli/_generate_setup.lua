@@ -221,7 +221,7 @@ end
 ---@return { prompt: number, completion: number }? prices
 ---@return string? problem
 function M.prices(args)
-  if not args.price then return nil end
+  if not args.price then return nil, args.max_cost and "--max-cost needs --price" or nil end
   local prompt, completion = args.price:match "^([%d.]+),([%d.]+)$"
   if not tonumber(prompt) or not tonumber(completion) then return nil, "--price wants two numbers: PROMPT,COMPLETION" end
   return { prompt = tonumber(prompt), completion = tonumber(completion) }

@@ -30,7 +30,7 @@ end
 
 local function one(self, i)
   local spec = self.journal.specs[i]
-  if not spec then spec = self.spread:next(i) end
+  if spec then self.spread:seen(spec, true) else spec = self.spread:next(i) end
   local cand = { index = i, spec = spec, language = self.language, report = {} }
   local ok, stage, why = through(self, cand)
   if ok == nil then return nil, stage end

@@ -59,10 +59,15 @@ function M.each(path, fn)
   return true
 end
 
---- Where an output directory's journal is.
+--- Where an output directory's state is.
 ---@param out string
 ---@return string
-function M.path(out) return out .. ".state/journal.jsonl" end
+function M.state(out) return (#out > 1 and out:gsub("/+$", "") or out) .. ".state" end
+
+--- Where its journal is.
+---@param out string
+---@return string
+function M.path(out) return M.state(out) .. "/journal.jsonl" end
 
 --- Reads a journal; none is an empty one.
 ---@async
@@ -70,7 +75,7 @@ function M.path(out) return out .. ".state/journal.jsonl" end
 ---@return agentbox.Journal?
 ---@return agentbox.Err?
 function M.read(out)
-  local self = setmetatable({ dir = out .. ".state", answers = {}, specs = {}, ended = {}, next = 1, spent = {} }, Journal)
+  local self = setmetatable({ dir = M.state(out), answers = {}, specs = {}, ended = {}, next = 1, spent = {} }, Journal)
   local ok, problem = M.each(M.path(out), function(line) take(self, line) end)
   if not ok then return nil, problem end
   return self
@@ -82,7 +87,7 @@ end
 ---@return agentbox.Journal?
 ---@return agentbox.Err?    # `busy`: another batch writes there
 function M.open(out)
-  local dir = out .. ".state"
+  local dir = M.state(out)
   local ok, problem = fs.mkdir(dir, true)
   if ok then ok, problem = fs.mkdir(out, true) end
   if not ok then return nil, problem end

@@ -30,7 +30,7 @@ local MAX_REASON = 2000
 ---@field decision? "accept"|"reject"        # of a person
 ---@field decided? { reason?: string, who?: string, at: string }
 
-local function path_of(out) return out .. ".state/decisions.jsonl" end
+local function path_of(out) return journal.state(out) .. "/decisions.jsonl" end
 
 --- The decisions of an output directory by name, the last one of each.
 ---@async
@@ -91,6 +91,7 @@ end
 ---@return true?
 ---@return agentbox.Err?
 function M.each(out, fn)
+  if not fs.exists(out) then return nil, err.new("notfound", out .. ": no such output directory") end
   local decisions, problem = M.decisions(out)
   if not decisions then return nil, problem end
   local ends, rejected = ends_of(out)
@@ -137,7 +138,7 @@ local function locked(dir)
 end
 
 local function append(out, lines)
-  local lock <close>, problem = locked(out .. ".state")
+  local lock <close>, problem = locked(journal.state(out))
   if not lock then return nil, problem end
   local file
   file, problem = log.open { path = function() return path_of(out) end }
