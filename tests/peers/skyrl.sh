@@ -8,7 +8,7 @@ python=$(newest_python 11)
 [ -n "$python" ] || skip "no Python 3.11 or newer"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-py=$(venv skyrl-0.3.0 "$python" pydantic==2.14.4 numpy==2.5.5 omegaconf==2.4.0 pandas==3.1.1 requests==2.34.2 func_timeout==4.3.5 \
+py=$(venv skyrl-0.3.0 "$python" pydantic==2.14.4 numpy==2.4.6 omegaconf==2.4.0 pandas==3.1.1 requests==2.34.2 func_timeout==4.3.5 \
     --no-deps skyrl==0.3.0 skyrl-gym==0.4.0 2>"$out/why") || skip "$(cat "$out/why")"
 "$1" script "$here/_exports.lua" "$out" skyrl:failures=stub skyrl:mode=stepwise,failures=stub openai
 "$py" "$here/skyrl_rows.py" "$out"
