@@ -30,7 +30,7 @@ end
 say(("teacher: %d tried, %d calls, %d tokens; %s"):format(sum.tried, sum.spent.calls, sum.spent.tokens, sum.why))
 run:close()
 
--- As judge and student of good tasks by a scripted teacher: the whole path, in sandboxes too.
+-- As judge of a good task by a scripted teacher, and as its student if it lets it through: the whole path, in sandboxes too.
 local example = shell.example
 local teacher = ab.model.fn(function()
   return ab.json.encode { task_id = "add", description = example.description, solution_files = example.solution_files,

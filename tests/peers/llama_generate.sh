@@ -1,5 +1,6 @@
 #!/bin/sh
-# The same real engine as teacher, judge and student of a task factory: the whole path runs and the caps hold, whatever it answers.
+# The same real engine as teacher and judge of a task factory (and as student, where its verdict lets a task through): the whole path
+# runs and the caps hold, whatever it answers.
 set -eu
 here=$(dirname "$0")
 . "$here/_venv.sh"
