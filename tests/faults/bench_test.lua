@@ -172,6 +172,19 @@ local function run(students, opts)
   return assert(one:wait())
 end
 
+-- A starter that passes as it is: the verifier would say yes, but nothing was done to be judged.
+function M.test_C5_a_model_that_fails_is_not_scored_by_what_the_starter_does()
+  assert(suites.create { dest = dir .. "/P", suite_id = "p", name = "P", tasks = { task.new {
+    task_id = "passes", description = "Nothing to do.", verifier = { type = "command", command = "true" },
+  } } })
+  local one <close> = assert(suites.start { suite = assert(suites.load(dir .. "/P")), out = dir .. "/R",
+    students = { { id = "m", dir = "m", model = model.fn(function() return nil, "down" end) } },
+    overrides = { backend = "none" }, retry_wait_s = 0 })
+  local report = assert(one:wait())
+  lu.assertEquals({ report.models[1].unscored, report.models[1].scored, report.valid }, { 1, 0, false })
+  lu.assertEquals(report.leaderboard[1].success_rate, json.null)
+end
+
 function M.test_errors_made_again_and_retried_on_request()
   local calls = 0
   local function flaky() return model.fn(function(request)

@@ -1,5 +1,6 @@
 --- Clients that mean harm, or are broken: each costs the server a connection for a while, and nobody else anything.
 local async = require "agentbox.async"
+local fs = require "agentbox.fs"
 local http = require "agentbox.http"
 local rand = require "agentbox.rand"
 local runs = dofile((arg[0]:gsub("lua/[^/]*$", "support/runs.lua")))
@@ -8,6 +9,7 @@ local test = require "agentbox.test"
 local wire = dofile((arg[0]:gsub("lua/[^/]*$", "support/wire.lua")))
 
 local M = {}
+local support = arg[0]:gsub("lua/[^/]*$", "support")
 
 local handled
 
@@ -125,6 +127,23 @@ function M.test_noise_is_refused_and_harms_nobody()
   end
   wire.wait(function() return at:stats().connections == 0 end)
   well(at)
+end
+
+-- In another process, whose descriptors they are.
+function M.test_ten_thousand_that_say_half_a_word_keep_nobody_out()
+  local at <close> = serve { connections = 4000, head_timeout_s = 1 }
+  local said = os.tmpname()
+  local crowd <close> = assert(io.popen(("python3 %s/crowd.py %s 10000 >%s"):format(support, at.url:match "%d+$", said), "w"))
+  local gone <close> = setmetatable({}, { __close = function() os.remove(said) end }) -- luacheck: ignore
+  wire.wait(function() return (fs.read(said) or ""):find "\n" ~= nil end)
+  local answer = fs.read(said)
+  if answer == "limit\n" then test.skip "fewer than 10,064 descriptors may be had here" end
+  test.eq(answer, "10000\n")
+  for _ = 1, 20 do well(at) end
+  test.ok(at:stats().connections <= 4000)
+  crowd:close()
+  wire.wait(function() return at:stats().connections == 0 end)
+  test.eq(handled, 20)
 end
 
 function M.test_many_connections_wait_their_turn()
