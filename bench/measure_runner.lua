@@ -146,7 +146,7 @@ local function svg(samples)
   local width, height, most, last = 720, 240, 1, samples[#samples].t
   for _, one in ipairs(samples) do most = math.max(most, one.rollouts) end
   local out = { ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">')
-    :format(width + 60, height + 50) }
+    :format(width + 60, height + 50), '<rect width="100%" height="100%" fill="#fff"/>' } -- also on a dark page
   local function text(x, y, words, color)
     out[#out + 1] = ('<text x="%d" y="%d" fill="%s">%s</text>'):format(x, y, color or "#444", words)
   end
