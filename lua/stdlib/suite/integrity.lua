@@ -69,15 +69,24 @@ end
 ---@field verdict "pass"|"fail"|"unknown"
 ---@field result string
 
-local TESTLIKE = { "pytest", "unittest", "assert ", "test_", "all tests" }
+-- Commands that run tests, and what test runs print. A file of tests that is only listed or read is no run.
+local RUNS_TESTS = { "pytest", "unittest", "assert ", "go test", "node --test", "npm test", "make test", "ctest" }
+local MAX_COMMAND = 4096 -- bytes that are looked through for these; they go back and forth
+local RUNS_A_FILE = { "python[%d.]*%s[^|;&]*test_", "[%./]test_[%w_]*%.sh", "sh%s[^|;&]*test_" }
+local REPORTS = { "%d passed", "%d failed", "Ran %d", "[Aa]ll tests" }
+
+local function matches(text, patterns, plain)
+  for _, pattern in ipairs(patterns) do
+    if text:find(pattern, 1, plain) then return true end
+  end
+  return false
+end
 
 local function is_testlike(run)
   if run.name == "run_tests" then return true end
   if run.name ~= "run_command" and run.name ~= "persistent_shell" then return false end
-  for _, word in ipairs(TESTLIKE) do
-    if run.args:find(word, 1, true) or run.result:find(word, 1, true) then return true end
-  end
-  return false
+  return matches(run.args, RUNS_TESTS, true) or matches(run.args:sub(1, MAX_COMMAND), RUNS_A_FILE)
+    or matches(run.result:sub(-MAX_TEXT), REPORTS)
 end
 
 local function verdict_of(run)
