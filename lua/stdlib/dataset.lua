@@ -18,6 +18,9 @@ local M = { MAX_LINE = 64 << 20 }
 
 local ORDER = { "easy", "medium", "hard" }
 
+--- Some programs begin a text with it.
+local BOM = "^\u{FEFF}"
+
 local function bad(path, n, msg) return nil, err.new("task", ("%s:%d: %s"):format(path, n, msg)) end
 
 -- ---------------------------------------------------------------- lines
@@ -27,6 +30,7 @@ local function of_lines(file, path)
   return function()
     for line in file:lines "L" do
       n = n + 1
+      if n == 1 then line = line:gsub(BOM, "") end
       if line:find "%S" then
         if #line > M.MAX_LINE then return bad(path, n, "the line is too long") end
         local fields, problem = json.decode(line)
@@ -103,18 +107,30 @@ local function row_of(names, cells)
   return out
 end
 
+-- The names of the columns; a column without a name, or two of one name, would lose a cell unseen.
+local function columns_of(cells, path, n)
+  cells[1] = cells[1]:gsub(BOM, "")
+  local seen = {}
+  for i, name in ipairs(cells) do
+    if name == "" then return bad(path, n, ("column %d has no name"):format(i)) end
+    if seen[name] then return bad(path, n, ("two columns are called %s"):format(name)) end
+    seen[name] = true
+  end
+  return cells
+end
+
 local function of_table(file, path)
   local at, names = { n = 0 }, nil
   return function()
     local cells, n = next_record(file, path, at)
     if not names and cells then
-      names = cells
-      names[1] = names[1]:gsub("^\u{FEFF}", "")
+      names, n = columns_of(cells, path, n)
+      if not names then return nil, n end
       cells, n = next_record(file, path, at)
     end
     while cells and #cells == 1 and cells[1] == "" do cells, n = next_record(file, path, at) end
     if not cells then return nil, n end
-    if #cells > #names then return bad(path, n, ("%d cells, but %d columns"):format(#cells, #names)) end
+    if #cells ~= #names then return bad(path, n, ("%d cells, but %d columns"):format(#cells, #names)) end
     return row_of(names, cells), n
   end
 end

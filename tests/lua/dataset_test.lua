@@ -77,6 +77,29 @@ function M.test_a_table()
   end
 end
 
+-- B128: what is odd about a file is understood or named with its line, and nothing is taken for something else.
+function M.test_B128_odd_files_load_right_or_fail_by_line()
+  local good = '{"task_id": "%s", "description": "d", "verifier": {"command": "true"}}'
+  local long = '{"task_id": "long", "description": "d", "metadata": {"n": "' .. ("x"):rep(5 << 20)
+    .. '"}, "verifier": {"command": "true"}}'
+  local odd = "\u{FEFF}" .. good:format "a" .. "\r\n\r\n" .. long .. "\n" .. good:format "z"
+  lu.assertEquals(ids(assert(dataset.load(written("odd.jsonl", odd)))), { "a", "long", "z" })
+  local head = "task_id,description,verifier.command,metadata.score\n"
+  for text, said in pairs {
+    [head .. "a,d,true\n"] = ":2: 3 cells, but 4 columns", [head .. "a,d,true,1,\n"] = ":2: 5 cells, but 4 columns",
+    ["task_id,,description\na,b,c\n"] = ":1: column 2 has no name", ["task_id,task_id\na,b\n"] = ":1: two columns are called task_id",
+  } do
+    local none, problem = dataset.load(written("bad.csv", text))
+    lu.assertNil(none, text)
+    lu.assertStrContains(problem.msg, said)
+  end
+  lu.assertEquals(assert(dataset.load(written("nan.csv", head .. "a,d,true,\n")))[1].metadata.score, nil)
+  lu.assertEquals(assert(dataset.load(written("nan.csv", head .. "a,d,true,NaN\n")))[1].metadata.score, "NaN")
+  local none, problem = dataset.load(written("nan.jsonl", good:format "a" .. '\n{"task_id": NaN}\n'))
+  lu.assertNil(none)
+  lu.assertStrContains(problem.msg, ":2: ")
+end
+
 function M.test_rows_become_tasks_and_feed_a_run()
   local path = written("q.csv", "question,answer\nwhat is 1+1?,2\nskip,\n")
   local next_task = assert(dataset.each(path, function(row)
