@@ -81,6 +81,13 @@ function M.read(out)
   return self
 end
 
+-- Folders that a killed engine did not put in place. Their candidates are made again, or turn out to be doubles.
+local function sweep(dir)
+  for _, entry in ipairs(fs.list(dir) or {}) do
+    if entry.name:find "^new%-%d+$" then fs.remove(dir .. "/" .. entry.name, true) end
+  end
+end
+
 --- Reads it and keeps others from writing it until it is closed.
 ---@async
 ---@param out string
@@ -94,6 +101,7 @@ function M.open(out)
   local lock
   lock, problem = fs.lock(dir .. "/lock")
   if not lock then return nil, problem end
+  sweep(dir)
   local self
   self, problem = M.read(out)
   if not self then
