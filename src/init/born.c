@@ -47,7 +47,7 @@ static int say_born(struct zygote *z, const struct box *b, pid_t pid, int pidfd)
         .uid_first = z->root ? first : z->uid_first,
         .uid_rest = z->root ? first + 1 : z->uid_rest,
         .uid_count = z->root ? AB_UID_RANGE : z->uid_count,
-        .facts = z->facts | (z->root && !z->old_mounts ? 0u : AB_WIRE_NO_SWAP),
+        .facts = z->facts | (z->swaps && !z->old_mounts ? 0u : AB_WIRE_NO_SWAP),
     };
     int fds[5] = {pidfd, b->files, b->upper, b->net, z->self_userns};
     bool wired = b->spec.flags & AB_WIRE_NET_FULL;

@@ -39,14 +39,18 @@ static bool all_ids_mapped(void)
     return all;
 }
 
+static bool has_cap(int cap)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+    return syscall(SYS_capget, &head, data) == 0 && (data[0].effective & 1u << cap);
+}
+
 /* Root of a container may have every id and yet no right to mount: then it goes the way
  * of others. */
 static bool may_administer(void)
 {
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {{0}};
-    return geteuid() == 0 && syscall(SYS_capget, &head, data) == 0 &&
-           (data[0].effective & 1u << CAP_SYS_ADMIN);
+    return geteuid() == 0 && has_cap(CAP_SYS_ADMIN);
 }
 
 /* Half of the several ids may have been mapped before the other half was refused. */
@@ -284,6 +288,7 @@ int ab_host_prepare(struct zygote *z)
     if (z->ready)
         return 0;
     z->root = may_administer() && all_ids_mapped();
+    z->swaps = z->root && has_cap(CAP_SYS_PTRACE);
     umask(022);
     if (!z->root && (leave_root() < 0 || enter_own_userns(z) < 0))
         return -1;

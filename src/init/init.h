@@ -65,8 +65,10 @@ struct slot {
 struct zygote {
     int sock;
     bool ready;
-    bool root; /* root of the initial user namespace with all ids; else our own namespace
-                */
+    bool root;  /* root of the initial user namespace with all ids; else our own namespace
+                 */
+    bool swaps; /* may enter a sandbox's mount namespace, which takes the right to trace;
+                   a container's root mostly has not */
     bool old_mounts; /* attach before use, as kernels before 6.15 want it */
     uint32_t facts;  /* enum ab_wire_fact, so far */
     int store_ns;    /* where they are attached, or -1 */

@@ -91,7 +91,7 @@ static int change_root_of(struct zygote *z, int pidfd, int tree)
 
 static int swap(struct zygote *z, struct box *b)
 {
-    if (z->old_mounts || !z->root) {
+    if (z->old_mounts || !z->swaps) {
         errno = EOPNOTSUPP;
         return -1;
     }
