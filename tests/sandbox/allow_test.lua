@@ -204,8 +204,8 @@ def alive(c):
     except OSError: return False
 print(sum(map(alive, all)))
 for i in range(400): tcp("10.0.%d.%d" % (i >> 8, i & 255), 5)]], 120), "4\n")
-  lu.assertTrue(#sb:denied() <= 256)
-  lu.assertTrue(sb:traffic().denied > 100) -- of a flood not every packet is looked at
+  lu.assertTrue(#sb:denied() > 1 and #sb:denied() <= 256)
+  lu.assertTrue(sb:traffic().denied >= #sb:denied()) -- of a flood not every packet is looked at
   lu.assertEquals(sb:denied()[1].why, "limit")
 end
 
