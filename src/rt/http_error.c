@@ -34,6 +34,13 @@ static int explain_cut(struct ab_http_transfer *t, CURLcode code, struct ab_err 
                       t->host->name, (unsigned long long)t->body_bytes, t->detail);
 }
 
+static bool was_sent(struct ab_http_transfer *t)
+{
+    long bytes = 0;
+    t->http->lib.easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &bytes);
+    return bytes > 0;
+}
+
 int ab_http_explain(struct ab_http_transfer *t, CURLcode code, struct ab_err *err)
 {
     const char *detail = t->detail[0] ? t->detail : t->http->lib.easy_strerror(code);
@@ -45,7 +52,9 @@ int ab_http_explain(struct ab_http_transfer *t, CURLcode code, struct ab_err *er
         return explain_connect(t, err);
     case CURLE_PROXY:
         return ab_err_set(err, AB_ENETWORK, "proxy: %.150s", detail);
-    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_OPERATION_TIMEDOUT: /* newer ones call a path that went dead so, too */
+        if (was_sent(t))
+            return explain_cut(t, code, err);
         return ab_err_set(err, AB_ETIMEOUT, "connect: %.150s", detail);
     case CURLE_SEND_ERROR:
     case CURLE_RECV_ERROR:

@@ -2,7 +2,6 @@
 --- call went. Started by network_test.lua.
 local async = require "agentbox.async"
 local model = require "agentbox.model"
-local time = require "agentbox.time"
 
 local fakellm = dofile((arg[0]:match "^(.*/)" or "./") .. "../support/fakellm.lua")
 
@@ -17,18 +16,16 @@ end
 
 local seen
 local m = model.open {
-  model = "fake", base_url = fake.url, retry_base_s = 0.002, proxy = false, timeout_s = 120,
+  model = "fake", base_url = fake.url, retry_base_s = 0.002, proxy = false, timeout_s = 600, -- longer than the test
   on_retry = function(event)
     seen = seen or event.code .. ": " .. event.msg
     drop "-D"
   end,
 }
-local began
 local fiber = async.spawn(function()
   return m:complete { messages = { { role = "user", content = "x" } }, session = "s" }
 end)
 while #fake.log() == 0 do async.sleep(0.01) end
 drop "-I"
-began = time.monotonic()
 local _, response, problem = fiber:join()
-print(response and response.message.content or problem.msg, response and response.tries, time.monotonic() - began < 60, seen)
+print(response and response.message.content or problem.msg, response and response.tries, seen)
