@@ -106,6 +106,15 @@ function M.type(v)
   return sys.type(v)
 end
 
+--- A member of a document as a Lua value: nil for null, decoded where it was kept as text.
+---@param field any
+---@return any
+function M.plain(field)
+  if field == nil or field == M.null then return nil end
+  if sys.type(field) == "raw" then return field:decode() end
+  return field
+end
+
 --- The keys of an object in order; of a plain table, its string keys sorted bytewise.
 ---@param t table
 ---@return string[] keys

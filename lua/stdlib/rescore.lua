@@ -28,11 +28,7 @@ local OPTIONS = {
   tasks = { "string|list", required = true }, sandbox = { "map" }, models = { "map" }, any_version = { "boolean" },
 }
 
-local function plain(value)
-  if json.type(value) == "raw" then return value:decode() end
-  if value == json.null then return nil end
-  return value
-end
+local plain = json.plain
 
 -- ---------------------------------------------------------------- what was left
 

@@ -35,10 +35,7 @@ local function value_of(field)
   return field
 end
 
-local function plain_of(field)
-  if json.type(field) == "raw" then return field:decode() end
-  return value_of(field)
-end
+local plain_of = json.plain
 
 --- The nodes of the main thread, or of the path that ends at node `leaf`, from the root on.
 ---@param leaf? integer

@@ -225,6 +225,12 @@ function M.test_rows_are_texts()
   lu.assertEquals(sys.tuple(), "[]")
 end
 
+function M.test_a_member_as_a_lua_value()
+  local doc = json.decode('{"a":null,"b":{"c":[1]},"d":false}', { raw = { "b" } })
+  lu.assertEquals({ json.plain(doc.a), json.plain(doc.b).c[1], json.plain(doc.d) }, { [2] = 1, [3] = false })
+  lu.assertNil(json.plain(nil))
+end
+
 function M.test_what_json_cannot_say_is_not_clean()
   lu.assertEquals(sys.encode_clean { a = "\u{FFFD}" }, '{"a":"\u{FFFD}"}')
   for _, value in ipairs { { "\xff" }, { print }, { 0 / 0 }, { ["\xc3"] = 1 } } do lu.assertNil(sys.encode_clean(value)) end

@@ -15,13 +15,8 @@ M.NO_TOKENS = "token ids, which the server did not send for every call"
 local AS_TEXT = { raw = { "logprobs", "token_ids", "prompt_token_ids", "prompt_logprobs" } }
 
 --- A field that may be JSON text or null, as a Lua value.
----@param field any
----@return any
-function M.plain(field)
-  if json.type(field) == "raw" then return field:decode() end
-  if field == json.null then return nil end
-  return field
-end
+---@type fun(field: any): any
+M.plain = json.plain
 
 --- The message of a node.
 ---@param node table

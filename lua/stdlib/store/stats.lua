@@ -21,11 +21,7 @@ local UNREAD = {
 local PARTS = { "queued", "boot", "seed", "model", "tool", "score" }
 local MAX_REWARDS = 32
 
-local function value_of(field)
-  if field == nil or field == json.null then return nil end
-  if json.type(field) == "raw" then return field:decode() end
-  return field
-end
+local value_of = json.plain
 
 local function number(field)
   field = value_of(field)

@@ -11,11 +11,7 @@ local UNREAD = {
   },
 }
 
-local function value_of(field)
-  if field == nil or field == json.null then return nil end
-  if json.type(field) == "raw" then return field:decode() end
-  return field
-end
+local value_of = json.plain
 
 local function integer_of(field)
   field = value_of(field)

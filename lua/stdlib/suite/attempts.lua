@@ -50,11 +50,7 @@ local UNREAD = {
 ---@field spoilt table<string, integer>? # earlier attempts, by class
 ---@field path string           # PATH#ID of the record
 
-local function value_of(field)
-  if field == nil or field == json.null then return nil end
-  if json.type(field) == "raw" then return field:decode() end
-  return field
-end
+local value_of = json.plain
 
 local function number(field)
   field = value_of(field)

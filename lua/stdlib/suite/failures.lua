@@ -10,11 +10,7 @@ local M = {}
 M.MAX_KINDS = 20
 local HEAD = 200
 
-local function value_of(field)
-  if field == nil or field == json.null then return nil end
-  if json.type(field) == "raw" then return field:decode() end
-  return field
-end
+local value_of = json.plain
 
 -- What differs from run to run without meaning anything: times, addresses, ids.
 local function steady(said)
