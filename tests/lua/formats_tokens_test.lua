@@ -193,7 +193,9 @@ end
 
 function M.test_slime()
   local docs = written("slime", { reward = "split" })
-  lu.assertEquals({ docs[2].reward, docs[3].reward, docs[2].rollout_id }, { 0.125, 0.125, "b" })
+  lu.assertEquals({ docs[2].reward, docs[3].reward, docs[2].metadata.trajectory_id }, { 0.125, 0.125, "b" })
+  lu.assertEquals({ docs[2].rollout_id, docs[2].group_index }, { docs[3].rollout_id, docs[1].group_index })
+  lu.assertTrue(docs[1].rollout_id ~= docs[2].rollout_id and math.type(docs[1].rollout_id) == "integer")
   lu.assertEquals({ docs[1].response_length, #docs[1].loss_mask, #docs[1].rollout_log_probs }, { 8, 8, 8 })
   lu.assertEquals({ docs[1].response, #docs[1].prompt, docs[1].weight_versions[1] }, { "\n\ndone", 2, "12" })
 end

@@ -1,6 +1,10 @@
 --- slime's `Sample` as dictionaries, one a line. Rows of one rollout share `rollout_id`, inside which slime's loss averages;
 --- with `reward=split` each has its share of the one reward.
+---
+--- slime counts groups and rollouts with integers. Ours have names, so each number is made of the run's and its name; the names are
+--- in `metadata`.
 local choice = require "agentbox.formats._choice"
+local hash = require "agentbox.hash"
 local json = require "agentbox.json"
 local rows = require "agentbox.formats._rows"
 local traj = require "agentbox.traj"
@@ -41,9 +45,15 @@ local function versions_of(row)
   return out
 end
 
+-- As many bits as a double holds exactly.
+local function number_of(t, name)
+  return tonumber(hash.sha256(t.run_id .. "\0" .. name):sub(1, 13), 16)
+end
+
 local function sample_of(t, row, share)
   local out, group, index = json.object {}, rows.group(t)
-  out.group_index, out.index, out.rollout_id, out.session_id = group, index, t.id, t.id
+  out.group_index, out.index, out.session_id = number_of(t, group), number_of(t, t.id), t.id
+  out.rollout_id = out.index
   out.prompt = prompt_of(t, row)
   out.tokens = rows.list(row, "ids")
   out.response = text_of(t, row)
@@ -53,7 +63,7 @@ local function sample_of(t, row, share)
   out.reward = rows.reward(t, row) / share
   out.weight_versions = versions_of(row)
   out.status = rows.truncated(row) and "truncated" or STATUS[t.status] or "completed"
-  out.metadata = json.object { task_id = t.task_id }
+  out.metadata = json.object { task_id = t.task_id, trajectory_id = t.id, group_id = group, group_place = index }
   return out
 end
 
