@@ -1,6 +1,6 @@
 # venv NAME PYTHON REQUIREMENT...: makes a virtual environment outside the tree, once, and prints its python. Asks pip, with
-# its own configuration, for exactly what is named (a requirement after `--no-deps` comes without its own). Fails with
-# the reason on stderr.
+# its own configuration, for exactly what is named (a requirement after `--no-deps` comes without its own; one after `--sources` too,
+# as it is built for another Python, for tests that read its source texts). Fails with the reason on stderr.
 venv() {
     name=$1 python=$2
     shift 2
@@ -13,10 +13,14 @@ venv() {
         }
         flags=
         for wanted in "$@"; do
-            if [ "$wanted" = --no-deps ]; then
-                flags=--no-deps
+            case $wanted in
+            --no-deps) flags=--no-deps; continue ;;
+            --sources)
+                flags="--no-deps --only-binary=:all: --python-version 3.12 --platform manylinux1_x86_64 --platform manylinux2014_x86_64
+                    --target $("$root/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
                 continue
-            fi
+                ;;
+            esac
             timeout 300 "$root/bin/pip" install -q --disable-pip-version-check $flags "$wanted" >"$root/pip.log" 2>&1 || {
                 echo "pip cannot install $wanted: $(grep -m1 ERROR "$root/pip.log")" >&2
                 return 1
