@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "lua/sandbox_life.h"
 #include "rt/fs.h"
-#include "rt/plain.h"
 #include "rt/poll.h"
 #include "sandbox/zygote.h"
 
@@ -184,6 +183,7 @@ static int l_plain(lua_State *L)
         return abl_push_err(L, &err, "sandbox.plain");
     }
     s->plain_dir = ab_xstrndup(root, strlen(root));
+    s->home = ab_plain_home_new();
     s->scratch = abl_opt_boolean(L, 1, "scratch", false);
     snprintf(s->id, sizeof s->id, "plain-%d-%d", (int)getpid(), s->plain);
     return 1;
@@ -205,6 +205,7 @@ static int start_plain(lua_State *L, struct abl_sandbox *s, const struct ab_comm
     struct ab_plain plain = {.argv = cmd->argv,
                              .envp = cmd->envp,
                              .cwd = cwd,
+                             .home = s->home,
                              .stdin_pipe = cmd->stdin_pipe,
                              .note = ab_zygote_group};
     return ab_plain_spawn(abl_loop(L), &plain, child, err);
@@ -315,20 +316,28 @@ void abl_sandbox_close_outside(struct abl_sandbox *s)
     s->plain_dir = NULL;
 }
 
+/* What is done when no process of it is left; NULL when there is none, or was closed. */
+static struct ab_op *begin_close(lua_State *L, struct abl_sandbox *s)
+{
+    struct ab_op *op = NULL;
+    abl_sandbox_close_outside(s);
+    if (s->home)
+        op = ab_plain_home_close(abl_loop(L), s->home);
+    else if (s->sb)
+        op = ab_life_close(abl_loop(L), s->sb, false);
+    s->home = NULL;
+    s->sb = NULL;
+    return op;
+}
+
 /* Sandbox:close(): true, also the second time. */
 static int l_close(lua_State *L)
 {
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
     lua_settop(L, 1);
-    abl_sandbox_close_outside(s);
-    if (!s->sb) {
-        lua_pushboolean(L, 1);
-        return 1;
-    }
     struct ab_anchor *anchor = abl_anchor(L);
-    anchor->op = ab_life_close(abl_loop(L), s->sb, false);
-    s->sb = NULL;
-    return abl_wait(L, anchor, push_closed);
+    anchor->op = begin_close(L, s);
+    return anchor->op ? abl_wait(L, anchor, push_closed) : push_closed(L, NULL);
 }
 
 static int l_gc(lua_State *L)
@@ -337,13 +346,11 @@ static int l_gc(lua_State *L)
     struct ab_err err;
     if (s->scratch && s->plain_dir && ab_fs_remove(s->plain_dir, true, &err) < 0)
         ab_log(AB_LOG_WARN, "%s", err.msg);
-    abl_sandbox_close_outside(s);
+    struct ab_op *op = begin_close(L, s);
     free(s->denials);
     s->denials = NULL;
     s->ndenials = 0;
-    if (s->sb) {
-        struct ab_op *op = ab_life_close(abl_loop(L), s->sb, false);
-        s->sb = NULL;
+    if (op) {
         ab_op_cancel(op); /* nobody waits; the loop finishes it */
         ab_op_unref(op);
     }

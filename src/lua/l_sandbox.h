@@ -6,6 +6,7 @@
 #include "rt/child.h"
 #include "rt/door.h"
 #include "rt/pasta.h"
+#include "rt/plain.h"
 #include "sandbox/file.h"
 #include "sandbox/sandbox.h"
 
@@ -15,12 +16,13 @@
 
 /* User value 1: the environment, a table of strings. User value 2: the workspace. */
 struct abl_sandbox {
-    struct ab_sandbox *sb;  /* owns; NULL when closed, or plain */
-    int plain;              /* owns: the directory that stands for the root, or -1 */
-    char *plain_dir;        /* owns: its name */
-    bool scratch;           /* the directory goes with a handle that nobody closed */
-    struct ab_pasta *pasta; /* owns, or NULL */
-    struct ab_allow *allow; /* owns, until there is a door; or NULL */
+    struct ab_sandbox *sb;      /* owns; NULL when closed, or plain */
+    int plain;                  /* owns: the directory that stands for the root, or -1 */
+    char *plain_dir;            /* owns: its name */
+    struct ab_plain_home *home; /* owns, while plain */
+    bool scratch;               /* the directory goes with a handle that nobody closed */
+    struct ab_pasta *pasta;     /* owns, or NULL */
+    struct ab_allow *allow;     /* owns, until there is a door; or NULL */
     struct ab_door_limits door_limits;
     struct ab_door *door;      /* owns, or NULL */
     bool listed;               /* there is a door, or was: what it leaves is */

@@ -8,7 +8,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "base/wire.h"
+
+struct ab_plain_home {
+    struct ab_list alive;
+    struct ab_op *closing; /* owns a reference until it is done; or NULL */
+    bool closed;
+};
 
 /* The far side of the control socket, until the group's leader has ended: it frees itself
  * then. A loop that ends need not know of it, since the near side's end kills the group.
@@ -16,12 +23,33 @@
 struct plain {
     uv_process_t process;
     uv_poll_t poll;
-    int ctl;  /* owns */
-    int open; /* handles that are not closed, or were never made */
+    struct ab_plain_home *home;
+    struct ab_list link; /* in home->alive until the leader is reaped */
+    int ctl;             /* owns */
+    int open;            /* handles that are not closed, or were never made */
     uint64_t began_ns;
     bool killed;
     void (*note)(pid_t leader, bool alive);
 };
+
+struct ab_plain_home *ab_plain_home_new(void)
+{
+    struct ab_plain_home *home = ab_xcalloc(1, sizeof *home);
+    ab_list_init(&home->alive);
+    return home;
+}
+
+/* The last command of a closed home ends it. */
+static void left(struct plain *p)
+{
+    struct ab_plain_home *home = p->home;
+    ab_list_remove(&p->link);
+    if (!home->closed || !ab_list_empty(&home->alive))
+        return;
+    ab_op_done(home->closing);
+    ab_op_unref(home->closing);
+    free(home);
+}
 
 static void on_closed(uv_handle_t *h)
 {
@@ -37,6 +65,30 @@ static void kill_group(struct plain *p)
     p->killed = true;
     if (p->process.pid > 0)
         kill(-p->process.pid, SIGKILL);
+}
+
+/* Whoever waits may go; the home is emptied all the same. */
+static void stop_waiting(struct ab_op *op)
+{
+    (void)op;
+}
+
+static const struct ab_op_class closing_class = {.name = "close of a plain sandbox",
+                                                 .stop = stop_waiting};
+
+struct ab_op *ab_plain_home_close(struct ab_loop *loop, struct ab_plain_home *home)
+{
+    if (ab_list_empty(&home->alive)) {
+        free(home);
+        return NULL;
+    }
+    home->closed = true;
+    home->closing = ab_xcalloc(1, sizeof *home->closing);
+    ab_op_init(home->closing, &closing_class, loop);
+    ab_op_ref(home->closing);
+    for (struct ab_list *at = home->alive.next; at != &home->alive; at = at->next)
+        kill_group(AB_CONTAINER(at, struct plain, link));
+    return home->closing;
 }
 
 static void say_exit(struct plain *p, int64_t status, int sig)
@@ -60,6 +112,7 @@ static void on_ended(uv_process_t *h, int64_t status, int sig)
     if (p->note)
         p->note(h->pid, false);
     say_exit(p, status, sig);
+    left(p);
     uv_close((uv_handle_t *)&p->poll, on_closed);
     uv_close((uv_handle_t *)h, on_closed);
 }
@@ -129,6 +182,7 @@ static int start(struct ab_loop *loop, struct plain *p, const struct ab_plain *c
         uv_close((uv_handle_t *)&p->process, on_closed);
         return rc;
     }
+    ab_list_append(&p->home->alive, &p->link);
     if (p->note)
         p->note(p->process.pid, true);
     uv_poll_start(&p->poll, UV_READABLE, on_control);
@@ -164,6 +218,7 @@ int ab_plain_spawn(struct ab_loop *loop, const struct ab_plain *cmd, struct ab_c
     struct plain *p = ab_xcalloc(1, sizeof *p);
     p->ctl = ctl[1];
     p->note = cmd->note;
+    p->home = cmd->home;
     p->began_ns = uv_hrtime();
     const int io[3] = {in[1], o[1], e[1]};
     int rc = start(loop, p, cmd, io);

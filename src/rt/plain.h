@@ -10,12 +10,21 @@
 #include <sys/types.h>
 
 #include "base/child.h"
-#include "rt/loop.h"
+#include "rt/op.h"
+
+/* The commands of one sandbox of this kind, so that its end can wait for theirs. */
+struct ab_plain_home;
+struct ab_plain_home *ab_plain_home_new(void);
+
+/* Kills what is alive. NULL when nothing was; else an operation that is done when the
+ * last one is reaped, whose reference is the caller's. Takes home. */
+struct ab_op *ab_plain_home_close(struct ab_loop *loop, struct ab_plain_home *home);
 
 struct ab_plain {
     char *const *argv; /* NULL-terminated, as envp; borrowed during the call */
     char *const *envp;
     const char *cwd;
+    struct ab_plain_home *home; /* borrowed */
     bool stdin_pipe;
     void (*note)(pid_t leader, bool alive); /* at its start and its end; or NULL */
 };

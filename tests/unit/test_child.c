@@ -1,10 +1,12 @@
 /* Driving a command, with plain processes: input, caps, deadlines, who waits. */
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -14,17 +16,32 @@
 #include "rt/plain.h"
 
 static struct ab_loop loop;
+static struct ab_plain_home *home;
 
 static int open_loop(void **state)
 {
     struct ab_err err;
     (void)state;
+    home = ab_plain_home_new();
     return ab_loop_init(&loop, &err);
+}
+
+/* Until whatever was started is reaped. */
+static void close_home(void)
+{
+    struct ab_op *op = ab_plain_home_close(&loop, home);
+    if (!op)
+        return;
+    while (op->state == AB_OP_PENDING)
+        uv_run(&loop.uv, UV_RUN_ONCE);
+    assert_int_equal(op->state, AB_OP_DONE);
+    ab_op_unref(op);
 }
 
 static int close_loop(void **state)
 {
     (void)state;
+    close_home();
     ab_loop_fini(&loop);
     return 0;
 }
@@ -39,6 +56,7 @@ static struct ab_proc *start(const char *text, struct ab_proc_opts opts)
     struct ab_plain cmd = {.argv = argv,
                            .envp = envp,
                            .cwd = "/",
+                           .home = home,
                            .stdin_pipe = opts.input || opts.hold_stdin};
     assert_int_equal(ab_plain_spawn(&loop, &cmd, &child, &err), 0);
     return ab_proc_start(&loop, &child, &opts);
@@ -186,6 +204,19 @@ static void test_the_last_holder_kills(void **state)
     uv_run(&loop.uv, UV_RUN_DEFAULT); /* ends only when the process did */
 }
 
+static void test_a_closed_home_has_no_process_left(void **state)
+{
+    (void)state;
+    struct ab_proc *lasting = start("exec sleep 1000", (struct ab_proc_opts){0});
+    struct ab_proc *other = start("sleep 1000 & sleep 1000", (struct ab_proc_opts){0});
+    ab_proc_unref(other); /* given up, and not yet dead */
+    close_home();
+    home = ab_plain_home_new();
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    ab_proc_unref(lasting);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -198,6 +229,7 @@ int main(void)
 #endif
         TEST(test_large_input),
         TEST(test_input_that_nobody_reads),
+        TEST(test_a_closed_home_has_no_process_left),
         TEST(test_deadline),
         TEST(test_a_child_that_holds_the_pipe_is_not_waited_for),
         TEST(test_a_dialogue),
