@@ -241,6 +241,8 @@ function M.test_verifiers()
   docs, result = written("verifiers", { form = "legacy" })
   lu.assertEquals({ #docs, #docs[1].prompt, #docs[1].completion, #docs[1].trajectory }, { 2, 2, 5, 3 })
   lu.assertEquals(values(docs[1].trajectory[2].tokens.completion_ids), { 12 })
+  lu.assertEquals({ docs[1].example_id, docs[1].tool_defs[1].name }, { docs[2].example_id, "sh" })
+  lu.assertEquals(docs[1].trajectory[1].response.message.tool_calls[1].name, "sh")
   lu.assertStrContains(result.skipped[1].reason, "unscored")
 end
 

@@ -46,6 +46,17 @@ def definitions(package, file, names, given):
     return [space[name] for name in names]
 
 
+def without_tops(package, *below):
+    """Makes the package, and those named below it, ones whose own top modules are not run: they start a training stack. Modules in
+    them can then be imported."""
+    spec = importlib.util.find_spec(package)
+    root = pathlib.Path(spec.origin).parent
+    for name in (package, *(f"{package}.{one}" for one in below)):
+        bare = types.ModuleType(name)
+        bare.__path__, bare.__spec__ = [str(root.joinpath(*name.split(".")[1:]))], spec
+        sys.modules[name] = bare
+
+
 def line_up(folder, rows, whole):
     """Every trained id of the rows (trajectory, ids, mask, log-probs) stands under exactly the prefix that it was sampled with, and has the
     log-prob that the server gave; none is trained twice; with `whole`, none is missing."""

@@ -1,9 +1,7 @@
 """LLaMA-Factory's converters take export -f sharegpt and -f openai as data sets of their own, pass over no row, and its formatters make
 of the calls and tools what its templates show; what they read back is what was recorded."""
 import importlib
-import importlib.util
 import json
-import pathlib
 import sys
 import types
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from typing import Any, Literal
 
 import datasets
 
-from _judge import check, definitions, end, lines
+from _judge import check, definitions, end, lines, without_tops
 
 folder = sys.argv[1]
 datasets.disable_progress_bars()
@@ -24,11 +22,7 @@ class Log:
 
 
 def modules():
-    """The real modules, below packages whose own top modules are not run: those import torch."""
-    root = pathlib.Path(importlib.util.find_spec("llamafactory").origin).parent
-    for name in ("llamafactory", "llamafactory.data", "llamafactory.extras"):
-        sys.modules[name] = types.ModuleType(name)
-        sys.modules[name].__path__ = [str(root.joinpath(*name.split(".")[1:]))]
+    without_tops("llamafactory", "data", "extras")
     log = types.ModuleType("llamafactory.extras.logging")
     log.get_logger = lambda name: Log()
     sys.modules[log.__name__] = sys.modules["llamafactory.extras"].logging = log

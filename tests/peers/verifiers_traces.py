@@ -5,6 +5,7 @@ import shutil
 import sys
 import tempfile
 
+import msgspec
 from verifiers.v1.episode import WireEpisode
 from verifiers.v1.trace import Trace
 from verifiers.v1.utils.trace_store import read_episodes
@@ -12,6 +13,16 @@ from verifiers.v1.utils.trace_store import read_episodes
 from _judge import check, end, line_up, lines
 
 folder = sys.argv[1]
+
+
+class TrainingSample(msgspec.Struct, array_like=True, omit_defaults=True):
+    """prime-rl's, as far as it concerns text: four lists of one length and where they are from."""
+    token_ids: list[int]
+    mask: list[bool]
+    logprobs: list[float]
+    temperatures: list[float]
+    env_name: str
+    reward: float | None = None
 
 
 def episodes():
@@ -63,8 +74,29 @@ def rows():
                     yield trace.id, branch.token_ids[:last], branch.sampled_mask[:last], branch.logprobs[:last]
 
 
+def prime_rl(name):
+    """prime-rl is on no registry. It makes its training samples of the branches of these traces (their ids, masks and log-probs) and
+    sends them as the five members below; so what is exported for it must be such a type's, and an unbroken rollout's the branch itself."""
+    branches = {}
+    for id, ids, mask, logprobs in rows():
+        branches.setdefault(id, []).append((ids, [bool(one) for one in mask], logprobs))
+    same, samples = 0, 0
+    for row in lines(folder, name):
+        given = TrainingSample(**{name: row[name] for name in TrainingSample.__struct_fields__})
+        made = msgspec.msgpack.decode(msgspec.msgpack.encode(given), type=TrainingSample)  # what checks the types
+        assert len(made.token_ids) == len(made.mask) == len(made.logprobs) == len(made.temperatures)
+        assert set(made.temperatures) == {1.0} and made.env_name == "tool_loop" and made.reward is not None
+        samples += 1
+        mine = branches[row["trajectory_id"]]
+        same += len(mine) == 1 and mine[0] == (made.token_ids, made.mask, made.logprobs)
+        yield row["trajectory_id"], made.token_ids, made.mask, made.logprobs
+    assert same >= 10 and samples >= 47, (same, samples)
+
+
 check("every line is an episode", every_line_is_an_episode)
 check("nothing is passed over", nothing_is_passed_over)
 check("rewards", rewards)
 check("branches line up to the token, with every sampled one", lambda: line_up(folder, rows(), True) or 1 / 0)
+check("samples of prime-rl line up to the token", lambda: line_up(folder, prime_rl("prime-rl.jsonl"), False))
+check("samples of prime-rl, a call each, hold every sampled token once", lambda: line_up(folder, list(prime_rl("prime-rl-stepwise.jsonl")), True))
 end()

@@ -8,6 +8,7 @@
 ---
 --- Ids and log-probs stay the text that the server sent: a row is put together by joining slices.
 local choice = require "agentbox.formats._choice"
+local hash = require "agentbox.hash"
 local json = require "agentbox.json"
 local plane = require "agentbox.sys.plane"
 local sys = require "agentbox.sys.json"
@@ -253,6 +254,14 @@ function M.group(t)
   local group = choice.plain(t.line.group)
   if not group then return t.task_id, 0 end
   return group.id, math.tointeger(group.index) or 0
+end
+
+--- A number for something of a run that has a name, for formats that count with integers: as many bits of a hash as a double holds.
+---@param t agentbox.Traj
+---@param name string
+---@return integer
+function M.number(t, name)
+  return tonumber(hash.sha256(t.run_id .. "\0" .. name):sub(1, 13), 16)
 end
 
 --- The reward of a row: that of its speaker, where the verifier gave one, else the rollout's.

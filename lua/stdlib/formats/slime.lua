@@ -4,7 +4,6 @@
 --- slime counts groups and rollouts with integers. Ours have names, so each number is made of the run's and its name; the names are
 --- in `metadata`.
 local choice = require "agentbox.formats._choice"
-local hash = require "agentbox.hash"
 local json = require "agentbox.json"
 local rows = require "agentbox.formats._rows"
 local traj = require "agentbox.traj"
@@ -45,14 +44,9 @@ local function versions_of(row)
   return out
 end
 
--- As many bits as a double holds exactly.
-local function number_of(t, name)
-  return tonumber(hash.sha256(t.run_id .. "\0" .. name):sub(1, 13), 16)
-end
-
 local function sample_of(t, row, share)
   local out, group, index = json.object {}, rows.group(t)
-  out.group_index, out.index, out.session_id = number_of(t, group), number_of(t, t.id), t.id
+  out.group_index, out.index, out.session_id = rows.number(t, group), rows.number(t, t.id), t.id
   out.rollout_id = out.index
   out.prompt = prompt_of(t, row)
   out.tokens = rows.list(row, "ids")

@@ -122,12 +122,39 @@ local function planes_of(t, call, memo)
   for i = 1, #planes.out do out.completion_mask[i] = 1 end
   out.overlong_prompt = false
   out.is_truncated = call.finish and call.finish.norm == "length" or false
+  out.routed_experts = json.null
   return out
 end
 
 local function messages_of(t, leaf)
   local out = json.array {}
   for i, step in ipairs(t:path(leaf)) do out[i] = step.message end
+  return out
+end
+
+local FINISHES = { stop = "stop", length = "length", tool_calls = "tool_calls" }
+
+-- The response as version 0 knew it: calls are flat, and what the server said of its end is on the message.
+local function response_of(call, message)
+  local out, said = json.object {}, json.object {}
+  local usage, finish = choice.plain(call.usage), call.finish and call.finish.norm
+  out.id, out.model = choice.plain(call.response_id) or "", choice.plain(call.model) or ""
+  out.created = math.floor(call.t and call.t ~= json.null and call.t[3] or 0)
+  out.usage = usage and json.object {
+    prompt_tokens = usage.prompt, reasoning_tokens = 0, completion_tokens = usage.completion,
+    total_tokens = usage.prompt + usage.completion,
+  } or json.null
+  said.role, said.content = "assistant", message.content or json.null
+  said.reasoning_content = message.reasoning_content or message.reasoning or json.null
+  local calls = message.tool_calls
+  if calls and calls ~= json.null then
+    said.tool_calls = json.array {}
+    for i, one in ipairs(calls) do
+      said.tool_calls[i] = json.object { id = one.id, name = one["function"].name, arguments = one["function"].arguments }
+    end
+  end
+  said.finish_reason, said.is_truncated = FINISHES[finish] or json.null, finish == "length"
+  out.message = said
   return out
 end
 
@@ -138,14 +165,41 @@ local function steps_of(t)
     if node and call.trainable then
       local step = json.object {}
       step.prompt = messages_of(t, call.leaf)
-      step.completion = json.array { choice.message(node) }
-      step.response = json.null
+      local message = choice.message(node)
+      step.completion = json.array { message }
+      step.response = response_of(call, message)
       step.tokens = planes_of(t, call, memo)
       step.reward, step.advantage = json.null, json.null
       step.is_truncated = call.finish and call.finish.norm == "length" or false
       step.trajectory_id, step.extras = t.id, json.object {}
       out[#out + 1] = step
     end
+  end
+  return out
+end
+
+-- Phases from one moment on: what came before sampling, sampling with its tools, and the verdict.
+local function legacy_timing_of(t)
+  local timing, out = choice.plain(t.line.timing) or {}, json.object {}
+  local at = t.line.started
+  out.start_time = at
+  local function phase(name, ...)
+    local span, ms = json.object {}, 0
+    for _, part in ipairs { ... } do ms = ms + (choice.plain(timing[part]) or 0) end
+    span.start, span["end"] = at, at + ms / 1000
+    at, out[name] = span["end"], span
+  end
+  phase("setup", "queued_ms", "boot_ms", "seed_ms")
+  phase("generation", "model_ms", "tool_ms")
+  phase("scoring", "score_ms")
+  return out
+end
+
+local function legacy_tools_of(t)
+  local out = tools_of(t)
+  for i, tool in ipairs(out) do
+    local fn = choice.plain(tool)
+    out[i] = json.object { name = fn.name, description = choice.plain(fn.description) or "", parameters = fn.parameters or json.object {} }
   end
   return out
 end
@@ -157,23 +211,23 @@ local function legacy_of(t)
   for i, step in ipairs(path) do
     if step.node.o == "sampled" then at = i break end
   end
-  local _, index = rows.group(t)
-  out.example_id = index
+  out.example_id = rows.number(t, (rows.group(t)))
   out.prompt, out.completion = json.array {}, json.array {}
   for i, step in ipairs(path) do
     table.insert(i < at and out.prompt or out.completion, step.message)
   end
   out.reward = t.reward + 0.0
-  out.timing = timing_of(t)
+  out.timing = legacy_timing_of(t)
   out.is_completed, out.is_truncated = true, t.status == "truncated"
   out.metrics = metrics_of(t)
   out.info = json.object { task_id = t.task_id, run = t.run_id, id = t.id }
   local errors = errors_of(t)
-  out.error = errors[1] and json.object { error = errors[1].type, message = errors[1].message,
-    error_chain_repr = errors[1].type, error_chain_str = errors[1].message } or json.null
+  out.error = errors[1] and json.object {
+    error = errors[1].type, error_chain_repr = errors[1].type, error_chain_str = errors[1].message,
+  } or json.null
   out.stop_condition = stop_condition(t)
   out.trajectory = steps_of(t)
-  out.tool_defs = t.tools or json.array {}
+  out.tool_defs = legacy_tools_of(t)
   return out
 end
 
