@@ -11,5 +11,5 @@ trap 'rm -rf "$out"' EXIT
 py=$(venv trl-1.16.0 "$python" transformers==5.24.0 datasets==5.2.0 \
     tokenizers==0.23.3 jinja2==3.1.6 numpy==2.4.6 --no-deps trl==1.16.0 2>"$out/why") || skip "$(cat "$out/why")"
 "$1" script "$here/_exports.lua" "$out" trl:rows=all trl:mode=stepwise,rows=all openai prompt-completion:tools=string \
-    preference:tools=string pretokenized
+    preference:tools=string preference:form=unpaired,tools=string pretokenized
 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error "$py" "$here/trl_rows.py" "$out"

@@ -127,12 +127,31 @@ def pairs_can_be_unpaired():
     assert len(single) == 2 * len(pairs) and sorted(set(single["label"])) == [False, True]
 
 
+def labelled():
+    """A message and a label each, as KTO wants them: good is what reached the threshold."""
+    wanted = [entry["reward"] >= 0.5 for entry in lines(folder, "calls.jsonl") if entry["scored"]]
+    rows = loaded("preference-unpaired-string.jsonl")
+    assert sorted(rows["label"]) == sorted(wanted) and True in wanted and False in wanted
+    made = tokenizer()
+    for row in rows:
+        text = data_utils.apply_chat_template(data_utils.maybe_extract_prompt(row), made)
+        assert text["prompt"].endswith("<|assistant|>") and text["completion"].endswith("<|end|>\n"), text
+
+
 def pretokenized():
-    for row in loaded("pretokenized.jsonl"):
-        assert len(row["input_ids"]) == len(row["labels"]) == len(row["attention_mask"])
-        assert all(label in (-100, token) for label, token in zip(row["labels"], row["input_ids"]))
-    packed = data_utils.pack_dataset(loaded("pretokenized.jsonl"), seq_length=64)
-    assert len(packed) > 0
+    """Labels are the sampled ids where they were sampled: the rows are those for rollout_func, whose log-probs say so."""
+    rows = loaded("pretokenized.jsonl")
+    for row, named in zip(rows, lines(folder, "trl-all.jsonl"), strict=True):
+        assert row["input_ids"] == named["prompt_ids"] + named["completion_ids"] and row["attention_mask"] == [1] * len(row["input_ids"])
+        mask = [0] * len(named["prompt_ids"]) + named["env_mask"]
+        assert row["labels"] == [token if trained else -100 for token, trained in zip(row["input_ids"], mask)]
+        yield named["trajectory_id"], row["input_ids"], mask, [0.0] * len(named["prompt_ids"]) + named["logprobs"]
+
+
+def packed_rows_keep_every_label():
+    rows = loaded("pretokenized.jsonl")
+    packed = data_utils.pack_dataset(rows, seq_length=64)
+    assert sum(label != -100 for row in packed for label in row["labels"]) == sum(label != -100 for row in rows for label in row["labels"])
 
 
 check("rows for rollout_func line up to the token", lambda: line_up(folder, rows_of("trl-all.jsonl"), False))
@@ -144,5 +163,7 @@ check("prompt and completion", lambda: templated("prompt-completion-string.jsonl
 check("prompts are not in completions", prompts_are_not_in_completions)
 check("preference pairs", lambda: templated("preference-string.jsonl", ["chosen", "rejected"]))
 check("pairs can be unpaired", pairs_can_be_unpaired)
-check("token rows", pretokenized)
+check("labelled completions", labelled)
+check("token rows line up to the token", lambda: line_up(folder, pretokenized(), False))
+check("packed rows keep every label", packed_rows_keep_every_label)
 end()
