@@ -4,6 +4,7 @@
 ---     print(t.final_status, t.reward)                    -- reward is nil when unscored
 ---     for call in t:calls { trainable = true } do print(call.tokens and #call.tokens.out) end
 local body = require "agentbox.record.body"
+local columns = require "agentbox.record.columns"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local tokens = require "agentbox.record.tokens"
@@ -28,6 +29,7 @@ local M = {}
 ---@field version_min integer?
 ---@field version_max integer?
 ---@field line table                # the whole record (docs/trajectories.md)
+---@field columns agentbox.NodeColumns   # its nodes, messages as JSON text
 local Traj = {}
 
 local function value_of(field)
@@ -66,6 +68,7 @@ function lazy.tools(self) return plain_of(self.line.tools) end
 function lazy.task(self) return plain_of(self.line.task) or {} end
 function lazy.verify(self) return plain_of(self.line.verify) end
 function lazy.components(self) return plain_of(self.line.reward.components) end
+function lazy.columns(self) return self._from.columns or assert(columns.nodes(self.line)) end
 function lazy.outcome(self) return plain_of(self.line.reward.outcome) end
 
 function Traj.__index(self, key)
@@ -79,7 +82,7 @@ end
 
 --- Wraps a record.
 ---@param line table
----@param from? { blobs?: table<string, string>, read_blob?: fun(hash: string): string?, table?, task_id?: string }
+---@param from? { blobs?: table<string, string>, read_blob?: fun(hash: string): string?, table?, task_id?: string, columns?: agentbox.NodeColumns }
 ---@return agentbox.Traj
 function M.new(line, from)
   local self = {

@@ -14,6 +14,7 @@
     X(fs)                \
     X(count)             \
     X(hash)              \
+    X(lines)             \
     X(list)              \
     X(log)               \
     X(minhash)           \

@@ -87,17 +87,40 @@ struct row {
     struct name names[MAX_NAMES];
 };
 
+/* Most values are texts, names and small numbers: those go without an encoder. */
 static void put_value(lua_State *L, int idx, bool text, struct ab_buf *out)
 {
     struct ab_err err;
     size_t len;
-    if (text && lua_type(L, idx) == LUA_TSTRING) {
+    if (lua_type(L, idx) == LUA_TSTRING) {
         const char *s = lua_tolstring(L, idx, &len);
-        ab_buf_put(out, s, len);
+        if (text)
+            ab_buf_put(out, s, len);
+        else if (ab_json_put_string(out, s, len, plain.style) < 0)
+            AB_BUG("bytes are replaced, not refused");
+    } else if (lua_isinteger(L, idx)) {
+        ab_json_put_integer(out, lua_tointeger(L, idx));
     } else if (abl_json_encode(L, idx, &plain, out, &err) < 0) {
         abl_push_errvalue(L, &err, "json.row");
         lua_error(L);
     }
+}
+
+/* The value of name i is at stack index first + i. */
+static void put_row(lua_State *L, const struct row *row, const char *names, int first,
+                    struct ab_buf *out)
+{
+    size_t start = out->len + 1;
+    ab_buf_putc(out, '{');
+    for (int i = 0; i < row->count; i++) {
+        if (lua_isnil(L, first + i))
+            continue;
+        const struct name *name = &row->names[i];
+        uint32_t comma = out->len == start;
+        ab_buf_put(out, names + name->at + comma, name->len - comma);
+        put_value(L, first + i, name->text, out);
+    }
+    ab_buf_putc(out, '}');
 }
 
 /* upvalues: struct row, the bytes of its names */
@@ -107,22 +130,43 @@ static int l_put(lua_State *L)
     const char *names = lua_tostring(L, lua_upvalueindex(2));
     lua_settop(L, row->count);
     struct ab_buf *out = abl_take_buf(L);
-    ab_buf_putc(out, '{');
-    for (int i = 0; i < row->count; i++) {
-        const struct name *name = &row->names[i];
-        if (lua_isnil(L, i + 1))
-            continue;
-        uint32_t comma = out->len == 1;
-        ab_buf_put(out, names + name->at + comma, name->len - comma);
-        put_value(L, i + 1, name->text, out);
-    }
-    ab_buf_putc(out, '}');
+    put_row(L, row, names, 1, out);
     lua_pushlstring(L, out->data, out->len);
     abl_return_buf(L, row->count + 1);
     return 1;
 }
 
-int abl_json_row(lua_State *L)
+/* put(from, to, column, ...); upvalues as above. */
+static int l_put_all(lua_State *L)
+{
+    const struct row *row = lua_touserdata(L, lua_upvalueindex(1));
+    const char *names = lua_tostring(L, lua_upvalueindex(2));
+    lua_Integer from = luaL_checkinteger(L, 1), to = luaL_checkinteger(L, 2);
+    int columns = 3, buf = columns + row->count;
+    lua_settop(L, buf - 1);
+    luaL_checkstack(L, row->count + 8, NULL);
+    struct ab_buf *out = abl_take_buf(L);
+    ab_buf_putc(out, '[');
+    for (lua_Integer at = from; at <= to; at++) {
+        if (at > from)
+            ab_buf_putc(out, ',');
+        for (int i = 0; i < row->count; i++) {
+            if (lua_istable(L, columns + i))
+                lua_rawgeti(L, columns + i, at);
+            else
+                lua_pushvalue(L, columns + i);
+        }
+        put_row(L, row, names, buf + 1, out);
+        lua_settop(L, buf);
+    }
+    ab_buf_putc(out, ']');
+    lua_pushlstring(L, out->data, out->len);
+    abl_return_buf(L, buf);
+    return 1;
+}
+
+/* A function of the names at 1, of which those in the set at 2 have JSON text. */
+static int push_writer(lua_State *L, lua_CFunction put)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 2);
@@ -151,8 +195,18 @@ int abl_json_row(lua_State *L)
     lua_pushlstring(L, bytes->data, bytes->len);
     abl_return_buf(L, 4);
     lua_remove(L, 4);
-    lua_pushcclosure(L, l_put, 2);
+    lua_pushcclosure(L, put, 2);
     return 1;
+}
+
+int abl_json_row(lua_State *L)
+{
+    return push_writer(L, l_put);
+}
+
+int abl_json_rows(lua_State *L)
+{
+    return push_writer(L, l_put_all);
 }
 
 int abl_json_tuple(lua_State *L)

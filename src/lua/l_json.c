@@ -7,6 +7,7 @@
 #include "lua/json_column.h"
 #include "lua/json_encode.h"
 #include "lua/json_row.h"
+#include "lua/json_slice.h"
 #include "lua/json_value.h"
 
 int luaopen_agentbox_sys_json(lua_State *L);
@@ -257,8 +258,13 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"column", abl_json_column},
         {"shape", abl_json_shape},
         {"row", abl_json_row},
+        {"rows", abl_json_rows},
         {"tuple", abl_json_tuple},
         {"texts", abl_json_texts},
+        {"split", abl_json_split},
+        {"pick", abl_json_pick},
+        {"entries", abl_json_entries},
+        {"elements", abl_json_elements},
         {NULL, NULL},
     };
     abl_json_register(L);

@@ -8,7 +8,13 @@ local read = require "agentbox.store.read"
 
 local M = {}
 
-local function encode(format, doc) return json.encode(doc, format.layout) end
+-- What `convert` made as text is one line; where a document has a layout, it is made anew.
+local function encode(format, doc)
+  if json.type(doc) ~= "raw" then return json.encode(doc, format.layout) end
+  return format.layout and json.encode(doc:decode(), format.layout) or doc:text()
+end
+
+local function line_of(doc) return json.type(doc) == "raw" and doc:text() or json.encode(doc) end
 
 -- Losses as "what (of which, and how often)", in the order first met.
 local function tally(losses, list, t)
@@ -127,7 +133,7 @@ end
 local function write_lines(job, each, put_line)
   local function put(doc)
     job.lines = job.lines + 1
-    local ok, msg = put_line(json.encode(doc))
+    local ok, msg = put_line(line_of(doc))
     if not ok then job.failed = job.failed or err.new("io", ("%s: %s"):format(job.out, msg)) end
   end
   local function put_all(doc)

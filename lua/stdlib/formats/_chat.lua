@@ -2,9 +2,10 @@
 ---
 --- A null content becomes "" (templates iterate over it) and an empty `tool_calls` is left out. Arguments of tool calls stay
 --- the model's own text, or become objects for templates that walk through them.
-local choice = require "agentbox.formats._choice"
+local columns = require "agentbox.record.columns"
 local json = require "agentbox.json"
 local sys = require "agentbox.sys.json"
+local traj = require "agentbox.traj"
 
 local M = {
   --- What the formats of messages take besides their own options.
@@ -18,58 +19,58 @@ local M = {
   NEVER = { "reward and metrics", "log-probs and token ids", "tool timings", "requests" },
 }
 
-local new_call, new_function = sys.shape("id", "type", "function"), sys.shape("name", "arguments")
-local new_message, new_answer = sys.shape("role", "content"), sys.shape("role", "content", "tool_call_id")
-
 local ROLES = { system = true, user = true, assistant = true, tool = true, developer = true }
 
--- Arguments as the row wants them, or nil when they are no JSON object.
-local function arguments_of(text, opts, found)
+local of_messages = sys.split { "role", "&content", "&tool_calls", "&tool_call_id", "&name", "reasoning_content", "reasoning" }
+local of_calls = sys.split { "&id", "&function.name", "&function.arguments", "function.arguments" }
+
+local put_messages = sys.rows({ "role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name" },
+  { content = true, tool_calls = true, tool_call_id = true, name = true })
+local put_call = sys.row({ "id", "type", "function" }, { id = true, ["function"] = true })
+local put_function = sys.row({ "name", "arguments" }, { name = true, arguments = true })
+
+-- Arguments as the row wants them, as JSON text, or nil when they are no JSON object.
+local function arguments_of(text, slice, opts, found)
   if opts.tool_args == "object" then
-    local value = json.decode(text)
-    if json.is_object(value) then return value end
-  elseif text:find "^%s*{" and json.raw(text) then -- its grammar is checked, nothing is made of it
-    return text
+    local value = text and json.decode(text)
+    if json.is_object(value) then return json.encode(value) end
+  elseif text and text:find "^%s*{" and json.raw(text) then -- its grammar is checked, nothing is made of it
+    return slice
   end
   found.bad = found.bad + 1
-  if opts.bad_args == "keep" then return text end
+  if opts.bad_args == "keep" then return slice end
   return nil
 end
 
-local function calls_of(calls, opts, found)
-  local out = json.array {}
-  for i, call in ipairs(calls) do
-    local fn = call["function"]
-    out[i] = new_call(call.id, "function", new_function(fn.name, arguments_of(fn.arguments, opts, found)))
-  end
-  return out
+-- Calls as most formats have them: a JSON list, of JSON texts.
+local function as_list(n, ids, names, arguments)
+  local list = {}
+  for i = 1, n do list[i] = put_call(ids[i], "function", put_function(names[i], arguments[i])) end
+  return "[" .. table.concat(list, ",") .. "]"
 end
 
-local function reasoning_of(message)
-  for _, name in ipairs { "reasoning_content", "reasoning" } do
-    if type(message[name]) == "string" and message[name] ~= "" then return message[name] end
-  end
+-- What `put` makes of the calls of a message; nil for none.
+local function calls_of(text, opts, found, put)
+  local n, ids, names, slices, texts = of_calls(text)
+  if not n or n == 0 then return nil end
+  for i = 1, n do texts[i] = arguments_of(texts[i], slices[i], opts, found) end
+  return put(n, ids, names, texts)
 end
 
-local function message_of(message, opts, found)
-  local calls, content = choice.plain(message.tool_calls), choice.plain(message.content) or ""
-  if message.role == "tool" and message.tool_call_id and not calls then return new_answer("tool", content, message.tool_call_id) end
-  local thought = reasoning_of(message)
-  if thought and opts.reasoning == "inline" then
-    content = ("<think>\n%s\n</think>\n\n%s"):format(thought, type(content) == "string" and content or "")
-  end
-  local out = new_message(message.role, content)
-  if thought and opts.reasoning == "keep" then out.reasoning_content = thought end
-  if thought and opts.reasoning == "drop" then found.reasoning = found.reasoning + utf8.len(thought) end
-  if calls and #calls > 0 then out.tool_calls = calls_of(calls, opts, found) end
-  if message.tool_call_id then out.tool_call_id = message.tool_call_id end
-  if message.name and message.role ~= "tool" then out.name = message.name end
-  return out
+-- A thought put before what was said, in one text.
+local function inlined(thought, content)
+  local before = json.encode(("<think>\n%s\n</think>\n\n"):format(thought))
+  return content:byte() == 34 and before:sub(1, -2) .. content:sub(2) or before
 end
 
-local function last_assistant(path)
-  for i = #path, 1, -1 do
-    if path[i].message.role == "assistant" then return i end
+local function thought_of(first, second)
+  if type(first) == "string" and first ~= "" then return first end
+  return type(second) == "string" and second ~= "" and second or nil
+end
+
+local function last_assistant(roles, n)
+  for i = n, 1, -1 do
+    if roles[i] == "assistant" then return i end
   end
 end
 
@@ -87,40 +88,95 @@ local function losses_of(t, path, last, found)
     losses[#losses + 1] = ("%d tool calls whose arguments are no JSON object, kept"):format(found.bad)
   end
   if last < #path then losses[#losses + 1] = "messages after the last assistant message" end
-  if #path < #t.line.nodes then losses[#losses + 1] = "branches beside the main thread" end
+  if #path < t.columns.n then losses[#losses + 1] = "branches beside the main thread" end
   return losses
 end
 
---- The messages of a rollout's main thread, up to the last one of the assistant.
+-- What was thought goes where the options say.
+local function place_thought(of, i, thought, opts, found)
+  of.thought[i] = nil
+  if opts.reasoning == "inline" then of.content[i] = inlined(thought, of.content[i])
+  elseif opts.reasoning == "keep" then of.thought[i] = thought
+  else found.reasoning = found.reasoning + utf8.len(thought) end
+end
+
+-- One message, in its place in the columns.
+local function settle(of, i, opts, found, put)
+  local content, calls = of.content[i], of.calls[i]
+  if not content or content == "null" then of.content[i] = '""' end
+  if calls then
+    calls = calls ~= "null" and calls_of(calls, opts, found, put) or nil
+    of.calls[i] = calls
+  end
+  local is_result = of.role[i] == "tool"
+  if is_result then of.name[i] = nil end
+  local thought = (of.thought[i] ~= nil or of.reasoning[i] ~= nil) and thought_of(of.thought[i], of.reasoning[i])
+  if not thought or is_result and of.id[i] and not calls then of.thought[i] = nil return end
+  place_thought(of, i, thought, opts, found)
+end
+
+---@class agentbox.ChatColumns
+---@field n integer
+---@field role string[]
+---@field content string[]         # JSON texts: a string, or a list of parts
+---@field calls (string?)[]        # what `put` made of them
+---@field thought (string?)[]      # where reasoning is kept
+---@field id (string?)[]           # JSON texts: the call that it answers
+---@field name (string?)[]         # JSON texts
+
+--- The messages of a rollout's main thread, up to the last one of the assistant, as columns. Calls are what `put` makes of
+--- the JSON texts of their ids, names and arguments; by default the list of them.
 ---
 --- Returns nil and the reason when there is no row in it.
 ---@param t agentbox.Traj
 ---@param opts { tool_args: string, bad_args: string, reasoning: string, unscored?: boolean, min_reward?: number }
----@return agentbox.Message[]? messages
+---@param put? fun(n: integer, ids: string[], names: string[], arguments: string[]): string
+---@return agentbox.ChatColumns? columns
 ---@return string[]|string losses   # or the reason
----@return table[]? path            # the steps that the messages were made of
-function M.messages(t, opts)
+---@return integer[]? path          # the places of their nodes in t.columns
+function M.columns(t, opts, put)
   local reason = unfit(t, opts)
   if reason then return nil, reason end
-  local path, found = t:path(), { bad = 0, reasoning = 0 }
-  local last = last_assistant(path)
-  if not last then return nil, "no assistant message" end
-  local messages = json.array {}
-  for i = 1, last do
-    if not ROLES[path[i].message.role] then return nil, "a message of role " .. tostring(path[i].message.role) end
-    messages[i] = message_of(path[i].message, opts, found)
+  local path, texts, found = columns.path(t.columns, json.plain(t.line.leaf)), {}, { bad = 0, reasoning = 0 }
+  for i, at in ipairs(path) do texts[i] = t.columns.m[at] end
+  local of = {}
+  of.n, of.role, of.content, of.calls, of.id, of.name, of.thought, of.reasoning = of_messages(texts)
+  of.n = last_assistant(of.role, of.n)
+  if not of.n then return nil, "no assistant message" end
+  for i = 1, of.n do
+    if not ROLES[of.role[i]] then return nil, "a message of role " .. tostring(of.role[i]) end
+    settle(of, i, opts, found, put or as_list)
   end
   if found.bad > 0 and opts.bad_args == "drop" then
     return nil, ("%d tool calls whose arguments are no JSON object"):format(found.bad)
   end
-  return messages, losses_of(t, path, last, found), path
+  return of, losses_of(t, path, of.n, found), path
 end
 
---- The schemas of the tools, nil when there were none.
+--- Some of the messages as a JSON list.
+---@param of agentbox.ChatColumns
+---@param from integer
+---@param to integer
+---@return string
+function M.list(of, from, to)
+  return put_messages(from, to, of.role, of.content, of.thought, of.calls, of.id, of.name)
+end
+
+--- A content's text, as the JSON text of a string: the text parts of a list, joined.
+---@param content string    # JSON text
+---@return string
+function M.text(content)
+  return content:byte() == 34 and content or json.encode(traj.text { content = json.decode(content) })
+end
+
+--- The schemas of the tools as JSON text, nil when there were none.
 ---@param t agentbox.Traj
----@return table[]?
+---@return string?
 function M.tools(t)
-  return t.tools and #t.tools > 0 and t.tools or nil
+  local tools = t.line.tools
+  if tools == nil or tools == json.null then return nil end
+  local text = json.type(tools) == "raw" and tools:text() or json.encode(tools)
+  return not text:find "^%[%s*%]$" and text or nil
 end
 
 return M

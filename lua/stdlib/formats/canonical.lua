@@ -1,6 +1,7 @@
 --- The record itself, `agentbox.trajectory/1`, one line per rollout; nothing is lost but what lies in blobs.
 local frame = require "agentbox.store.frame"
 local json = require "agentbox.json"
+local sys = require "agentbox.sys.json"
 
 local M = {
   api = 1,
@@ -16,8 +17,7 @@ local M = {
 ---@return string line      # with its sum
 ---@return string[] losses
 function M.convert(t)
-  if t.text then return json.raw(t.text), {} end
-  return json.raw((frame.close(json.encode(t.line)):sub(1, -2))), {}
+  return sys.trusted(t.text or frame.close(json.encode(t.line)):sub(1, -2)), {}
 end
 
 return M

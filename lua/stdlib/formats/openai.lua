@@ -1,7 +1,9 @@
 --- Rows for supervised fine-tuning: `{"messages":[...],"tools":[...]}`, OpenAI's chat messages (API specification of
 --- 2025). The row ends with the last assistant message.
 local chat = require "agentbox.formats._chat"
-local json = require "agentbox.json"
+local sys = require "agentbox.sys.json"
+
+local put_row = sys.row({ "messages", "tools" }, { messages = true, tools = true })
 
 local M = {
   api = 1,
@@ -17,16 +19,13 @@ local M = {
 --- Turns a trajectory into a row; nil and the reason when it makes none.
 ---@param t agentbox.Traj
 ---@param opts { tool_args: string, bad_args: string, reasoning: string, unscored?: boolean, min_reward?: number }
----@return table? row
+---@return agentbox.JsonRaw? row
 ---@return string[] losses
 ---@return string? reason
 function M.convert(t, opts)
-  local messages, losses = chat.messages(t, opts)
+  local messages, losses = chat.columns(t, opts)
   if not messages then return nil, {}, losses end
-  local row = json.object {}
-  row.messages = messages
-  row.tools = chat.tools(t)
-  return row, losses
+  return sys.trusted(put_row(chat.list(messages, 1, messages.n), chat.tools(t))), losses
 end
 
 return M

@@ -6,6 +6,11 @@
 local completion = require "agentbox.formats.prompt_completion"
 local json = require "agentbox.json"
 local rows = require "agentbox.formats._rows"
+local sys = require "agentbox.sys.json"
+
+local TEXTS = { prompt = true, completion = true, chosen = true, rejected = true, tools = true }
+local put_pair = sys.row({ "prompt", "chosen", "rejected", "tools" }, TEXTS)
+local put_unpaired = sys.row({ "prompt", "completion", "label", "tools" }, TEXTS)
 
 local options = { form = { "pairs", "unpaired" }, threshold = "number", margin = "number" }
 for name, allowed in pairs(completion.options) do options[name] = allowed end
@@ -29,9 +34,10 @@ local M = {
 ---@return string? reason
 function M.convert(t, opts)
   if not t.scored then return nil, {}, "unscored" end
-  local row, losses, reason = completion.convert(t, opts)
-  if not row then return nil, {}, reason end
-  return { prompt = json.encode(row.prompt), row = row, reward = t.reward, id = t.id }, losses
+  local doc, losses = completion.parts(t, opts)
+  if not doc then return nil, {}, losses end
+  doc.reward, doc.id = t.reward, t.id
+  return doc, losses
 end
 
 function M.group_key(t) return (rows.group(t)) end
@@ -45,11 +51,7 @@ end
 local function unpaired(docs, threshold)
   local out = {}
   for i, doc in ipairs(docs) do
-    local row = json.object {}
-    row.prompt, row.completion = doc.row.prompt, doc.row.completion
-    row.label = doc.reward >= (threshold or 0.5)
-    row.tools = doc.row.tools
-    out[i] = row
+    out[i] = sys.trusted(put_unpaired(doc.prompt, doc.completion, doc.reward >= (threshold or 0.5), doc.tools))
   end
   return out
 end
@@ -83,10 +85,7 @@ function M.join(key, docs, _, opts)
   if not worst or best.reward - worst.reward <= (opts.margin or 0) then
     return nil, nil, ("group %s has no two rollouts of one prompt with different rewards"):format(key)
   end
-  local row = json.object {}
-  row.prompt, row.chosen, row.rejected = best.row.prompt, best.row.completion, worst.row.completion
-  row.tools = best.row.tools
-  return { row }
+  return { sys.trusted(put_pair(best.prompt, best.completion, worst.completion, best.tools)) }
 end
 
 M.many = true

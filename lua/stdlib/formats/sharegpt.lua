@@ -6,7 +6,11 @@
 --- text with `mixed=drop_text`.
 local chat = require "agentbox.formats._chat"
 local json = require "agentbox.json"
-local traj = require "agentbox.traj"
+local sys = require "agentbox.sys.json"
+
+local put_row = sys.row({ "conversations", "system", "tools" }, { conversations = true, system = true })
+local put_turn = sys.row({ "from", "value" }, { value = true })
+local put_call = sys.row({ "name", "arguments" }, { name = true, arguments = true })
 
 local M = {
   api = 1,
@@ -22,41 +26,34 @@ local M = {
   },
 }
 
-local function calls_text(calls)
-  local list = json.array {}
-  for i, call in ipairs(calls) do
-    local item = json.object {}
-    item.name = call["function"].name
-    item.arguments = call["function"].arguments
-    list[i] = item
-  end
-  return json.encode(#list == 1 and list[1] or list)
+-- The calls of one turn: JSON text in a string.
+local function calls_text(n, _, names, arguments)
+  local list = {}
+  for i = 1, n do list[i] = put_call(names[i], arguments[i]) end
+  return json.encode(n == 1 and list[1] or "[" .. table.concat(list, ",") .. "]")
 end
 
-local function turn(from, value)
-  local out = json.object {}
-  out.from, out.value = from, value
-  return out
-end
+-- Two JSON texts of strings as one, with an escape between them.
+local function joined(first, between, second) return first:sub(1, -2) .. between .. second:sub(2) end
+
+local FROM = { user = "human", tool = "observation", assistant = "gpt" }
 
 -- One message as a turn, or nil and why not.
-local function turn_of(message, opts, lost)
-  if message.role == "user" then return turn("human", traj.text(message)) end
-  if message.role == "tool" then return turn("observation", traj.text(message)) end
-  local text, calls = traj.text(message), message.tool_calls
-  if not calls then return turn("gpt", text) end
-  if text:find "%S" then
+local function turn_of(role, content, calls, opts, lost)
+  local text = chat.text(content)
+  if role ~= "assistant" or not calls then return { from = FROM[role], value = text } end
+  if text ~= '""' and json.decode(text):find "%S" then
     if opts.mixed == "skip" then return nil, "a turn has text and a tool call, which ShareGPT cannot say" end
     lost["text beside tool calls"] = true
   end
-  return turn("function_call", calls_text(calls))
+  return { from = "function_call", value = calls }
 end
 
 -- Results of one turn's calls are one observation, as the calls are one turn.
 local function put(list, one)
   local last = list[#list]
   if last and last.from == "observation" and one.from == "observation" then
-    last.value = last.value .. "\n" .. one.value
+    last.value = joined(last.value, "\\n", one.value)
   else
     list[#list + 1] = one
   end
@@ -71,42 +68,40 @@ local function out_of_turn(list)
 end
 
 local function conversation(messages, opts, lost)
-  local list, system = json.array {}, {}
-  for _, message in ipairs(messages) do
-    if message.role == "system" or message.role == "developer" then
-      system[#system + 1] = traj.text(message)
+  local list, system = {}, nil
+  for i = 1, messages.n do
+    local role, content = messages.role[i], messages.content[i]
+    if role == "system" or role == "developer" then
+      local text = chat.text(content)
+      system = system and joined(system, "\\n\\n", text) or text
     else
-      local one, why = turn_of(message, opts, lost)
+      local one, why = turn_of(role, content, messages.calls[i], opts, lost)
       if not one then return nil, why end
       put(list, one)
     end
   end
   local why = out_of_turn(list)
   if why then return nil, why end
-  return list, #system > 0 and table.concat(system, "\n\n") or nil
+  for i, one in ipairs(list) do list[i] = put_turn(one.from, one.value) end
+  return "[" .. table.concat(list, ",") .. "]", system
 end
 
 ---@param t agentbox.Traj
 ---@param opts table
----@return table? row
+---@return agentbox.JsonRaw? row
 ---@return string[] losses
 ---@return string? reason
 function M.convert(t, opts)
-  local messages, losses = chat.messages(t, {
+  local messages, losses = chat.columns(t, {
     tool_args = "object", bad_args = opts.bad_args, reasoning = opts.reasoning, unscored = opts.unscored,
     min_reward = opts.min_reward,
-  })
+  }, calls_text)
   if not messages then return nil, {}, losses end
   local lost = {}
   local list, system = conversation(messages, opts, lost)
   if not list then return nil, {}, system end
   for what in pairs(lost) do losses[#losses + 1] = what end
-  local row = json.object {}
-  row.conversations = list
-  row.system = system
-  local tools = chat.tools(t)
-  row.tools = tools and json.encode(tools) or ""
-  return row, losses
+  return sys.trusted(put_row(list, system, chat.tools(t) or "")), losses
 end
 
 return M

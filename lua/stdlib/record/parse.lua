@@ -1,5 +1,6 @@
 --- Reads a line back: the engine's own part becomes tables; what came from models, tools and tasks stays JSON text
 --- until somebody asks, so that a line with megabytes of log-probs is cheap to open.
+local columns = require "agentbox.record.columns"
 local err = require "agentbox.err"
 local json = require "agentbox.json"
 local line_of = require "agentbox.record.line"
@@ -14,17 +15,11 @@ local FOREIGN = {
   },
 }
 
--- For who reads messages and nothing else of what was done: they are tables at once, calls and tool runs stay text.
-local MESSAGES = { raw = { "calls", "tool_runs" } }
-for _, name in ipairs(FOREIGN.raw) do
-  if name ~= "m" then table.insert(MESSAGES.raw, name) end
-end
-
--- For who looks at the whole and passes it on, and for who looks at calls.
+-- For who looks at the whole and passes it on, or at columns, and for who looks at calls.
 local LINE = { raw = table.move(FOREIGN.raw, 1, #FOREIGN.raw, 4, { "nodes", "calls", "tool_runs" }) }
 local CALLS = { raw = table.move(FOREIGN.raw, 2, #FOREIGN.raw, 5, { "nodes", "tool_runs", "request", "response" }) }
 
-local READS = { messages = MESSAGES, line = LINE, calls = CALLS }
+local READS = { messages = LINE, line = LINE, calls = CALLS }
 
 local LISTS = { "nodes", "calls", "tool_runs" }
 
@@ -50,8 +45,8 @@ end
 local function list(line, name) return json.type(line[name]) == "raw" and {} or line[name] end
 
 -- References go backwards, or walking them might never end.
-local function bad_reference(line)
-  local nodes = json.type(line.nodes) == "raw" and math.huge or #line.nodes
+local function bad_reference(line, seen)
+  local nodes = seen and seen.n or json.type(line.nodes) == "raw" and math.huge or #line.nodes
   for i, node in ipairs(list(line, "nodes")) do
     if not json.is_object(node) or json.type(node.m) ~= "raw" and not json.is_object(node.m) or not is_index(node.p, i - 1) then
       return ("nodes[%d]"):format(i - 1)
@@ -77,6 +72,7 @@ end
 ---@param reads? "messages"|"line"|"calls"   # what of it is looked at, when it is not everything
 ---@return table? line
 ---@return agentbox.Err? err
+---@return agentbox.NodeColumns? columns    # for who reads messages: the nodes stay text
 function M.parse(text, reads)
   local line, problem = json.decode(text, READS[reads] or FOREIGN)
   if line == nil then return nil, problem end
@@ -91,9 +87,11 @@ function M.parse(text, reads)
   if type(line.stop) ~= "table" or type(line.reward) ~= "table" or type(line.policy) ~= "table" then
     return bad "stop, reward or policy is missing"
   end
-  local where = bad_reference(line)
+  local seen, where
+  if reads == "messages" then seen, where = columns.nodes(line) end
+  where = where or bad_reference(line, seen)
   if where then return bad(where .. " refers to what is not there") end
-  return line
+  return line, nil, seen
 end
 
 return M

@@ -10,6 +10,7 @@ local foreign = require "agentbox.store.foreign"
 local frame = require "agentbox.store.frame"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
+local lines = require "agentbox.store.lines"
 local parse = require "agentbox.record.parse"
 local planes = require "agentbox.store.planes"
 local regular = require "agentbox.store.regular"
@@ -48,14 +49,14 @@ function M.line(text, path, n, reads)
   end
   if not whole then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
   if reads == "line" and text:find('{"p":[', 1, true) then reads = nil end -- packed lists have to be put back
-  local line, problem = parse.parse(text, reads)
+  local line, problem, columns = parse.parse(text, reads)
   if not line then return damaged(path, n, problem.msg) end
   local run_dir = path:match "^(.*)/[^/]*$" or "."
   if json.type(line.calls) ~= "raw" then
     local ok, lost = planes.expand(line.calls, run_dir)
     if not ok then return damaged(path, n, lost.msg) end
   end
-  local t = traj.new(line, { read_blob = blob_reader(run_dir) })
+  local t = traj.new(line, { read_blob = blob_reader(run_dir), columns = columns })
   if reads == "line" then t.text = text:sub(1, text:byte(-1) == 10 and -2 or -1) end
   return t
 end
@@ -63,18 +64,20 @@ end
 -- An iterator over the lines of a file. A last line without its line feed is one that is being written, or that a
 -- crash left, and no trajectory yet; a whole document on a single line is one.
 local function lines_of(path, reads)
-  local file, problem = regular(path)
+  local file, problem = lines.open(path)
   if not file then return nil, problem end
   local n = 0
   return function()
     repeat
-      local text = file:read "L"
+      local text, bad = file:next()
       n = n + 1
-      if not text or text:sub(-1) ~= "\n" and not (n == 1 and json.decode(text) ~= nil) then
+      if not text then
+        local rest = n == 1 and not bad and file:rest()
         file:close()
-        return nil
+        if rest and json.decode(rest) ~= nil then return M.line(rest, path, n, reads) end
+        return nil, bad
       end
-      if text ~= "\n" then return M.line(text, path, n, reads) end
+      if text ~= "" then return M.line(text, path, n, reads) end
     until false
   end
 end
@@ -153,8 +156,8 @@ function M.files(path)
     return nil, err.new("invalid", ("%s is a %s, not a file or folder"):format(path, stat.type))
   end
   if stat.type == "file" then
-    local lines = path:find "%.jsonl$" ~= nil
-    return { { path = path, lines = lines, open = lines and lines_of or document_of } }
+    local in_lines = path:find "%.jsonl$" ~= nil
+    return { { path = path, lines = in_lines, open = in_lines and lines_of or document_of } }
   end
   local files = {}
   local ok, bad = add_folder((path:gsub("(.)/+$", "%1")), files)

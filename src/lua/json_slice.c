@@ -1,0 +1,331 @@
+#include "lua/json_slice.h"
+
+#include <string.h>
+
+#include "base/json_index.h"
+#include "base/json_scan.h"
+#include "base/json_slice.h"
+#include "lua/buffer.h"
+#include "lua/json_value.h"
+
+enum { MAX_FIELDS = 32, MAX_ELEMENTS = 1 << 24 };
+
+/* One step of a path. Steps with the same beginning share it: a tree, whose objects are
+ * numbered, 0 for the one that is looked at. */
+struct field {
+    const char *name; /* borrowed from the string in the upvalue */
+    size_t len;
+    int object; /* that it is a member of */
+    int inside; /* the object that it is, when members of it are wanted; else -1 */
+    int column; /* or -1 */
+};
+
+struct plan {
+    int fields, objects, columns;
+    bool text[MAX_FIELDS]; /* of a column: it is JSON text, whatever it is */
+    struct field field[MAX_FIELDS];
+};
+
+/* ---- the plan ---- */
+
+static struct field *add_field(lua_State *L, struct plan *plan, int object,
+                               struct ab_json_slice name)
+{
+    luaL_argcheck(L, plan->fields < MAX_FIELDS && name.len > 0, 1,
+                  "1 to 32 names expected");
+    struct field *f = &plan->field[plan->fields++];
+    *f = (struct field){name.s, name.len, object, -1, -1};
+    return f;
+}
+
+/* The object that a step of a path leads to. */
+static int object_inside(lua_State *L, struct plan *plan, int object,
+                         struct ab_json_slice name)
+{
+    for (int i = 0; i < plan->fields; i++) {
+        const struct field *f = &plan->field[i];
+        if (f->object == object && f->inside >= 0 && f->len == name.len &&
+            memcmp(f->name, name.s, name.len) == 0)
+            return f->inside;
+    }
+    return add_field(L, plan, object, name)->inside = ++plan->objects;
+}
+
+static void add_path(lua_State *L, struct plan *plan, const char *path)
+{
+    int object = 0;
+    bool text = *path == '&';
+    path += text;
+    for (const char *dot; (dot = strchr(path, '.')); path = dot + 1)
+        object = object_inside(L, plan, object,
+                               (struct ab_json_slice){path, (size_t)(dot - path)});
+    struct ab_json_slice name = {path, strlen(path)};
+    add_field(L, plan, object, name)->column = plan->columns;
+    plan->text[plan->columns++] = text;
+}
+
+/* Pushes the plan of the list of names at 1, and what keeps its names alive. */
+static void push_plan(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    struct plan *plan = lua_newuserdatauv(L, sizeof *plan, 0);
+    *plan = (struct plan){0};
+    lua_newtable(L);
+    for (lua_Integer i = 1; lua_rawgeti(L, 1, i) == LUA_TSTRING; i++) {
+        luaL_argcheck(L, plan->columns < MAX_FIELDS, 1, "1 to 32 names expected");
+        add_path(L, plan, lua_tostring(L, -1));
+        lua_rawseti(L, 3, i);
+    }
+    lua_pop(L, 1);
+}
+
+/* ---- looking ---- */
+
+/* Nothing is found of an object any more: its key came again. */
+static void forget(const struct plan *plan, int object, struct ab_json_slice *found)
+{
+    for (int i = 0; i < plan->fields; i++) {
+        const struct field *f = &plan->field[i];
+        if (f->object != object)
+            continue;
+        if (f->column >= 0)
+            found[f->column].s = NULL;
+        if (f->inside >= 0)
+            forget(plan, f->inside, found);
+    }
+}
+
+/* Fills in what is found of the object's members. Recursion is as deep as the paths. */
+static bool look(const struct plan *plan, int object, struct ab_json_slice text,
+                 struct ab_json_slice *found)
+{
+    struct ab_json_walk walk;
+    struct ab_json_slice key, value;
+    if (!ab_json_walk_object(&walk, text.s, text.len))
+        return false;
+    while (ab_json_next_member(&walk, &key, &value)) {
+        for (int i = 0; i < plan->fields; i++) {
+            const struct field *f = &plan->field[i];
+            if (f->object != object || !ab_json_is_key(key, f->name, f->len))
+                continue;
+            if (f->column >= 0)
+                found[f->column] = value;
+            if (f->inside >= 0) {
+                forget(plan, f->inside, found);
+                look(plan, f->inside, value, found);
+            }
+        }
+    }
+    return true;
+}
+
+/* ---- what was found, as Lua values ---- */
+
+static void push_string(lua_State *L, struct ab_json_slice text, struct ab_buf *scratch)
+{
+    struct ab_err err;
+    const char *s = text.s + 1;
+    size_t len = text.len < 2 ? 0 : text.len - 2, written = 0;
+    if (!memchr(s, '\\', len)) {
+        lua_pushlstring(L, s, len);
+        return;
+    }
+    struct ab_json_scan scan = {.src = text.s, .err = &err};
+    char *out = ab_buf_reserve(scratch, len);
+    if (ab_json_unescape(scan, s, s + len, out, &written) < 0)
+        lua_pushnil(L);
+    else
+        lua_pushlstring(L, out, written);
+}
+
+/* What is rare: an exponent, -0, more digits than an integer has. */
+static void push_parsed(lua_State *L, struct ab_json_slice text)
+{
+    struct ab_err err;
+    struct ab_json *doc = abl_json_take(L);
+    int at = lua_gettop(L);
+    if (ab_json_parse(doc, text.s, text.len, NULL, &err) < 0)
+        lua_pushnil(L);
+    else
+        abl_json_push(L, at, at);
+    abl_json_return(L, at);
+    lua_remove(L, at);
+}
+
+static void push_number(lua_State *L, struct ab_json_slice text)
+{
+    bool negative = *text.s == '-';
+    uint64_t u = 0;
+    double v;
+    size_t i = negative;
+    for (; i < text.len && text.len < 19 && text.s[i] >= '0' && text.s[i] <= '9'; i++)
+        u = u * 10 + (unsigned)(text.s[i] - '0');
+    if (i == text.len && !(negative && u == 0))
+        lua_pushinteger(L, negative ? -(lua_Integer)u : (lua_Integer)u);
+    else if (memchr(text.s, '.', text.len) && ab_json_read_double(text.s, text.len, &v))
+        lua_pushnumber(L, v);
+    else
+        push_parsed(L, text);
+}
+
+static void push_found(lua_State *L, struct ab_json_slice text, bool as_text,
+                       struct ab_buf *scratch)
+{
+    if (!text.s)
+        lua_pushnil(L);
+    else if (as_text || *text.s == '{' || *text.s == '[')
+        lua_pushlstring(L, text.s, text.len);
+    else if (*text.s == '"')
+        push_string(L, text, scratch);
+    else if (*text.s == 't' || *text.s == 'f')
+        lua_pushboolean(L, *text.s == 't');
+    else if (*text.s == 'n')
+        lua_pushnil(L);
+    else
+        push_number(L, text);
+}
+
+static struct ab_json_slice text_at(lua_State *L, int idx)
+{
+    struct ab_json_slice text = {0};
+    if (lua_type(L, idx) == LUA_TSTRING)
+        text.s = lua_tolstring(L, idx, &text.len);
+    else if (abl_json_type(L, idx) == ABL_JSON_RAW)
+        text.s = abl_json_value_text(L, idx, &text.len);
+    return text;
+}
+
+static struct ab_json_slice check_text(lua_State *L)
+{
+    struct ab_json_slice text = text_at(L, 1);
+    luaL_argcheck(L, text.s, 1, "JSON text expected");
+    return text;
+}
+
+/* Looks at one more element; its findings are the last ones in `found`. */
+static bool take(const struct plan *plan, struct ab_json_slice text, struct ab_buf *found)
+{
+    size_t bytes = (size_t)plan->columns * sizeof text;
+    void *room = ab_buf_reserve(found, bytes);
+    memset(room, 0, bytes);
+    ab_buf_advance(found, bytes);
+    return text.s && look(plan, 0, text, room);
+}
+
+/* Looks at every element of what is at 1; how many there were, -1 when one is no object.
+ */
+static lua_Integer take_all(lua_State *L, const struct plan *plan, struct ab_buf *found)
+{
+    lua_Integer n = 0;
+    if (lua_istable(L, 1)) {
+        for (; n < MAX_ELEMENTS && lua_rawgeti(L, 1, n + 1) != LUA_TNIL; n++) {
+            if (!take(plan, text_at(L, -1), found)) /* the table keeps the text */
+                return -1;
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 1);
+        return n;
+    }
+    struct ab_json_walk walk;
+    struct ab_json_slice list = check_text(L), element;
+    if (!ab_json_walk_array(&walk, list.s, list.len))
+        return -1;
+    for (; n < MAX_ELEMENTS && ab_json_next_element(&walk, &element); n++) {
+        if (!take(plan, element, found))
+            return -1;
+    }
+    return n;
+}
+
+/* upvalues: plan, its names */
+static int l_split(lua_State *L)
+{
+    const struct plan *plan = lua_touserdata(L, lua_upvalueindex(1));
+    lua_settop(L, 1);
+    luaL_checkstack(L, plan->columns + 8, NULL);
+    struct ab_buf *found = abl_take_buf(L), *scratch = abl_push_buf(L);
+    lua_Integer n = take_all(L, plan, found);
+    lua_settop(L, 3);
+    if (n < 0) {
+        abl_return_buf(L, 2);
+        return 0;
+    }
+    lua_pushinteger(L, n);
+    const struct ab_json_slice *slice = (const struct ab_json_slice *)found->data;
+    for (int c = 0; c < plan->columns; c++) {
+        lua_createtable(L, (int)n, 0);
+        for (lua_Integer i = 0; i < n; i++) {
+            push_found(L, slice[i * plan->columns + c], plan->text[c], scratch);
+            lua_rawseti(L, -2, i + 1);
+        }
+    }
+    ab_buf_fini(scratch);
+    abl_return_buf(L, 2);
+    return 1 + plan->columns;
+}
+
+/* upvalues: plan, its names */
+static int l_pick(lua_State *L)
+{
+    const struct plan *plan = lua_touserdata(L, lua_upvalueindex(1));
+    struct ab_json_slice found[MAX_FIELDS] = {{0}};
+    lua_settop(L, 1);
+    if (!look(plan, 0, check_text(L), found))
+        return 0;
+    luaL_checkstack(L, plan->columns + 4, NULL);
+    struct ab_buf *scratch = abl_take_buf(L);
+    for (int c = 0; c < plan->columns; c++)
+        push_found(L, found[c], plan->text[c], scratch);
+    abl_return_buf(L, 2);
+    return plan->columns;
+}
+
+int abl_json_split(lua_State *L)
+{
+    push_plan(L);
+    lua_pushcclosure(L, l_split, 2);
+    return 1;
+}
+
+int abl_json_pick(lua_State *L)
+{
+    push_plan(L);
+    lua_pushcclosure(L, l_pick, 2);
+    return 1;
+}
+
+int abl_json_entries(lua_State *L)
+{
+    struct ab_json_walk walk;
+    struct ab_json_slice key, value, text = check_text(L);
+    lua_settop(L, 1);
+    if (!ab_json_walk_object(&walk, text.s, text.len))
+        return 0;
+    struct ab_buf *scratch = abl_take_buf(L);
+    lua_newtable(L);
+    lua_newtable(L);
+    for (lua_Integer n = 1; ab_json_next_member(&walk, &key, &value); n++) {
+        push_string(L, (struct ab_json_slice){key.s - 1, key.len + 2}, scratch);
+        lua_rawseti(L, 3, n);
+        lua_pushlstring(L, value.s, value.len);
+        lua_rawseti(L, 4, n);
+    }
+    abl_return_buf(L, 2);
+    return 2;
+}
+
+int abl_json_elements(lua_State *L)
+{
+    struct ab_json_walk walk;
+    struct ab_json_slice value, text = check_text(L);
+    lua_settop(L, 1);
+    if (!ab_json_walk_array(&walk, text.s, text.len))
+        return 0;
+    lua_newtable(L);
+    for (lua_Integer n = 1; ab_json_next_element(&walk, &value); n++) {
+        lua_pushlstring(L, value.s, value.len);
+        lua_rawseti(L, 2, n);
+    }
+    return 1;
+}
