@@ -102,6 +102,21 @@ local function commands(rounds, has)
   end
 end
 
+-- A shell that stays beside starting a program for each command.
+local function kept_shell(rounds)
+  local sb <close> = create()
+  local sh <close> = assert(sb:shell())
+  local long = "cat >/dev/null <<'X'\n" .. ("line\n"):rep(400) .. "X"
+  local m = interleave(rounds, {
+    { "short", function() return time_us(200, function() assert(sh:run "echo hi") end) end },
+    { "long", function() return time_us(50, function() assert(sh:run(long)) end) end },
+    { "spawn", function() return peer.time("read", 50, { "sh", "-c", "echo hi" }) end },
+  })
+  report.row { what = "echo hi in a shell that stays (T7)", ours = report.us(m.short), peer = "bare sh -c " .. report.us(m.spawn),
+    value = m.short, unit = "us", must = 60, stretch = 30, better = "less" }
+  report.row { what = "a heredoc of 2 kB for cat there", ours = report.us(m.long), unit = "" }
+end
+
 local function files(rounds, has)
   local sb <close> = create()
   local bytes, path = ("x"):rep(10240), os.tmpname()
@@ -239,6 +254,7 @@ return function(rounds)
     cold(rounds, has)
     claims(rounds, has)
     commands(rounds, has)
+    kept_shell(rounds)
     files(rounds, has)
     forks(rounds, has)
     throughput(rounds, has)

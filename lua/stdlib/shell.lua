@@ -7,19 +7,21 @@
 ---
 --- bash where the sandbox has it, else its /bin/sh. Both streams are one, in the order in which they were written.
 --- A command is given to `eval` as one word, so that what is incomplete (a quote, a heredoc, an `if`) is an error of
---- syntax and never waits for more; its stdin is /dev/null. The end of its output is marked by a word that the shell
---- gets to read only when the command is over: nothing that a command prints can look like it.
+--- syntax and never waits for more; its stdin is /dev/null. The end of its output is marked by a random word that only
+--- the shell has: what a command prints does not look like it.
+---
+--- A shell reads its stdin byte by byte, since what it starts might want the rest. So a native one has its script in a
+--- file that grows (src/rt/script.h), and waits at the end of each command for a byte from a pipe.
 local err = require "agentbox.err"
-local files = require "agentbox.backends._files"
+local processes = require "agentbox.backends._process"
 local rand = require "agentbox.sys.rand"
 local schema = require "agentbox.schema"
 local time = require "agentbox.sys.time"
 
 local M = {}
 
-local START = { "/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash --noprofile --norc; fi; exec /bin/sh" }
 local OPEN_S = 30
-local MAX_OUTPUT = 1 << 20
+local MAX_OUTPUT, READ_MAX = 1 << 20, 1 << 18
 local SETTLE_S = 1 -- for a shell to come back whose command was killed
 
 -- Kills what the shell $1 started within the last $2 hundredths of a second, and nothing older: the jobs that earlier
@@ -57,48 +59,103 @@ local Shell = {}
 Shell.__index = Shell
 Shell.__name = "agentbox.Shell"
 
--- The shell reads byte by byte, so what goes with every command is short. By way of `command`, which functions of the same
--- name do not replace.
-local BEGIN = "exec 7</dev/null 8>&1 2>&1; __ab() { \\command printf '\\000%s %d\\000' $1 $2 >&8; }; __ab "
 
-local function mark() return ("%016x"):format(("<I8"):unpack(rand.bytes(8))) end
+-- How it is started, what it does first, and what goes around each command. Descriptors of ours are where marks go, and
+-- /dev/null or what to wait for: bash has room where nobody looks, others know ten. A wait that a trap broke goes on. By
+-- way of `command`, which functions of the same name do not replace.
+local PIPE = {
+  start = "if command -v bash >/dev/null 2>&1; then exec bash --noprofile --norc; fi; exec /bin/sh",
+  begin = [[exec 7</dev/null 8>&1 2>&1
+__ab() { \command printf '\000%s %d\000' "$1" "$2" >&8; }
+]],
+  from = "<&7", wait = "",
+}
+
+-- Before anything is written, the end of the file would be that of the shell. And bash takes as much of it at a time as there
+-- was when it began, up to 8 KiB.
+local SCRIPT = {
+  start = "read -r ready <&2; if command -v bash >/dev/null 2>&1; then exec bash --noprofile --norc /dev/stdin; fi; exec /bin/sh /dev/stdin",
+  begin = ("#"):rep(8191) .. [[
+
+if [ -n "$BASH_VERSION" ]; then
+  exec </dev/null 61>&1 62<&2 2>&1
+  __ab() { \command printf '\000%s %d\000' "$1" "$2" >&61; }
+  __aw() { until \command read -ru62 __ab || [ $? -lt 129 ]; do :; done; }
+else
+  exec </dev/null 7>&1 8<&2 2>&1
+  __ab() { \command printf '\000%s %d\000' "$1" "$2" >&7; }
+  __aw() { until \command read -r __ab <&8 || [ $? -lt 129 ]; do :; done; }
+fi
+]],
+  from = "", wait = "__aw\n",
+}
+
+-- What tells the end of a command, up to the number that follows it.
+local function mark() return ("\0%016x "):format(("<I8"):unpack(rand.bytes(8))) end
+
+-- Where the mark is, and the number behind it once that is there as well.
+local function ending(text, word)
+  local at, behind = text:find(word, 1, true)
+  local stop = at and text:find("\0", behind + 1, true)
+  return at, stop and math.tointeger(tonumber(text:sub(behind + 1, stop - 1)))
+end
+
+local function sink(max) return { max = max, kept = 0, all = 0 } end
+
+-- The head of an output is kept, all of it is counted.
+local function keep(output, bytes)
+  local take = math.min(#bytes, output.max - output.kept)
+  output.all = output.all + #bytes
+  if take > 0 then
+    output[#output + 1] = take < #bytes and bytes:sub(1, take) or bytes
+    output.kept = output.kept + take
+  end
+end
 
 -- Takes bytes until the mark and the number behind it. Gives the number, or nil when the shell ended, or nil, err.
-local function collect(self, word, sink, deadline)
+local function collect(self, word, output, deadline)
   local tail, raw = "", self._process._raw
-  word = "\0" .. word .. " "
   while true do
-    local bytes, problem = raw:read(65536, math.max(0.001, deadline - time.monotonic()))
+    local bytes, problem = raw:read(READ_MAX, math.max(0.001, deadline - time.monotonic()), word)
     if not bytes then
-      sink(tail)
+      keep(output, tail)
       return nil, problem
     end
     local text = tail .. bytes
-    local at, behind = text:find(word, 1, true)
-    local stop = at and text:find("\0", behind + 1, true)
-    if stop then
-      sink(text:sub(1, at - 1))
-      return math.tointeger(tonumber(text:sub(behind + 1, stop - 1)))
+    local at, number = ending(text, word)
+    if number then
+      keep(output, text:sub(1, at - 1))
+      return number
     end
-    local keep = at and #text - at + 1 or math.min(#text, #word - 1)
-    sink(text:sub(1, #text - keep))
-    tail = keep > 0 and text:sub(-keep) or ""
+    local rest = at and #text - at + 1 or math.min(#text, #word - 1)
+    keep(output, text:sub(1, #text - rest))
+    tail = rest > 0 and text:sub(-rest) or ""
     if time.monotonic() >= deadline then -- one that never falls silent
-      sink(tail)
+      keep(output, tail)
       return nil, err.new("timeout", "the command goes on")
     end
   end
 end
 
+local function spawn(self)
+  local opts, problem = processes.options(self._sandbox, self._spawn, "spawn")
+  if not opts then return nil, problem end
+  opts.script = self._form == SCRIPT or nil
+  local raw
+  raw, problem = self._sandbox._raw:spawn({ "/bin/sh", "-c", self._form.start }, opts)
+  if not raw then return nil, problem end
+  return processes.new(raw)
+end
+
 local function start(self)
-  local process, problem = self._sandbox:spawn(START, self._spawn)
+  local process, problem = spawn(self)
   if not process then return nil, problem end
   local word = mark()
   self._process = process
   local ok
-  ok, problem = process:write(BEGIN .. word .. " $$\n")
+  ok, problem = process:write(self._form.begin .. "__ab " .. word:sub(2) .. "$$\n" .. self._form.wait)
   if ok then
-    self._pid, problem = collect(self, word, function() end, time.monotonic() + OPEN_S)
+    self._pid, problem = collect(self, word, sink(0), time.monotonic() + OPEN_S)
     if self._pid then return true end
   end
   self:close()
@@ -115,39 +172,30 @@ end
 function M.open(sandbox, opts)
   opts = schema.options(opts or {}, { cwd = { "string" }, user = { "string|integer" }, env = { "map" } }, "sandbox:shell")
   local self = setmetatable({ _sandbox = sandbox, _spawn = {
-    cwd = opts.cwd and files.path(sandbox, opts.cwd), user = opts.user, env = opts.env, max_output_bytes = 1 << 18,
-  } }, Shell)
+    cwd = opts.cwd, user = opts.user, env = opts.env, max_output_bytes = READ_MAX,
+  }, _form = sandbox.kind == "native" and SCRIPT or PIPE }, Shell)
   local ok, problem = start(self)
   if not ok then return nil, problem end
   return self
 end
 
+local Hold = { __close = function(hold) hold.shell._busy = nil end }
+
 local run_shape = { timeout_s = { "number", min = 0.001 }, max_output_bytes = { "integer", min = 1 } }
 
-local function keeper(max)
-  local parts, kept, all = {}, 0, 0
-  return function(bytes)
-    all = all + #bytes
-    if kept < max and bytes ~= "" then
-      parts[#parts + 1] = bytes:sub(1, max - kept)
-      kept = kept + #parts[#parts]
-    end
-  end, function() return table.concat(parts), all - kept end
-end
-
 -- Ends what the command started; the shell itself lives if it was only waiting for that.
-local function stop_command(self, word, sink, began)
+local function stop_command(self, word, output, began)
   local age = math.ceil((time.monotonic() - began) * 100) + 2
   local out, problem = self._sandbox:exec({ "/bin/sh", "-c", KILL, "sh", tostring(self._pid), tostring(age) }, { timeout_s = 10 })
   if not out then return false, problem end
-  return collect(self, word, sink, time.monotonic() + SETTLE_S) ~= nil
+  return collect(self, word, output, time.monotonic() + SETTLE_S) ~= nil
 end
 
 -- Why there was no mark: an outcome all the same, unless the sandbox failed.
-local function without_mark(self, outcome, problem, word, sink, began)
+local function without_mark(self, outcome, problem, word, output, began)
   if problem and problem.code ~= "timeout" then return nil, problem end
   if problem then
-    local lives, failure = stop_command(self, word, sink, began)
+    local lives, failure = stop_command(self, word, output, began)
     if failure then return nil, failure end
     outcome.exit_code, outcome.timed_out, outcome.ended = -1, true, not lives
   else
@@ -172,26 +220,26 @@ function Shell:run(command, opts)
   if command:find("\0", 1, true) then return nil, err.new("badarg", "the command holds a zero byte") end
   if self._busy then error("shell:run: another command is running in this shell", 2) end
   self._busy = true
-  local _ <close> = setmetatable({}, { __close = function() self._busy = nil end })
+  local _ <close> = setmetatable({ shell = self }, Hold)
   local ok, problem = self._process ~= nil, nil
   if not ok then ok, problem = start(self) end
   if not ok then return nil, problem end
-  local sink, result = keeper(opts.max_output_bytes or MAX_OUTPUT)
-  local word, began = mark(), time.monotonic()
+  local output, word, began, form = sink(opts.max_output_bytes or MAX_OUTPUT), mark(), time.monotonic(), self._form
   -- A space first: eval knows options.
-  local text = "\\command eval ' " .. command:gsub("'", "'\\''") .. "' <&7\n__ab " .. word .. " $?\n"
+  local text = "\\command eval ' " .. command:gsub("'", "'\\''") .. "' " .. form.from .. "\n__ab " .. word:sub(2) .. '"$?"\n' .. form.wait
   ok, problem = self._process:write(text)
-  local outcome, code = { timed_out = false, ended = false }, nil
+  local outcome = { timed_out = false, ended = false }
+  local code
   if ok or problem.code == "io" then
-    code, problem = collect(self, word, sink, began + (opts.timeout_s or 300))
+    code, problem = collect(self, word, output, began + (opts.timeout_s or 300))
   end
   outcome.exit_code = code
-  if not code then outcome, problem = without_mark(self, outcome, problem, word, sink, began) end
+  if not code then outcome, problem = without_mark(self, outcome, problem, word, output, began) end
   if not outcome then
     self:close()
     return nil, problem
   end
-  outcome.output, outcome.dropped = result()
+  outcome.output, outcome.dropped = table.concat(output), output.all - output.kept
   outcome.duration_s = time.monotonic() - began
   return outcome
 end

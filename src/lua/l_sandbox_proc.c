@@ -10,8 +10,8 @@
 #define OUTPUT_MAX     (1 << 30)
 
 static const char *const command_keys[] = {
-    "stdin",  "env", "cwd",  "uid",  "gid", "timeout_s", "max_output_bytes",
-    "nofile", "pty", "rows", "cols", NULL,
+    "stdin",  "env", "cwd",  "uid",  "gid",    "timeout_s", "max_output_bytes",
+    "nofile", "pty", "rows", "cols", "script", NULL,
 };
 
 static const char *check_text(lua_State *L, int idx, const char *what)
@@ -132,6 +132,7 @@ void abl_check_command(lua_State *L, int what, int opts, struct ab_command *out)
         .gid = opt_id(L, opts, "gid"),
         .nofile = (uint64_t)abl_opt_integer(L, opts, "nofile", 0),
         .terminal = abl_opt_boolean(L, opts, "pty", false),
+        .script = abl_opt_boolean(L, opts, "script", false),
         .rows = (unsigned)abl_opt_integer(L, opts, "rows", 24),
         .cols = (unsigned)abl_opt_integer(L, opts, "cols", 80),
     };
@@ -265,14 +266,18 @@ static struct ab_proc *check_process(lua_State *L, int arg)
     return box->proc;
 }
 
+static uint64_t milliseconds(lua_Number timeout_s)
+{
+    lua_Number limit = timeout_s < 1e8 ? timeout_s : 1e8; /* an infinity is no integer */
+    return limit > 0 ? (uint64_t)(limit * 1000) + 1 : 0;
+}
+
 static int wait_for(lua_State *L, int events, lua_Number timeout_s,
                     int (*push)(lua_State *, struct ab_op *))
 {
     struct ab_proc *p = check_process(L, 1);
     struct ab_anchor *anchor = abl_anchor(L);
-    lua_Number limit = timeout_s < 1e8 ? timeout_s : 1e8; /* an infinity is no integer */
-    uint64_t ms = limit > 0 ? (uint64_t)(limit * 1000) + 1 : 0;
-    anchor->op = ab_proc_wait(p, events, ms, false);
+    anchor->op = ab_proc_wait(p, events, milliseconds(timeout_s), false);
     return abl_wait(L, anchor, push);
 }
 
@@ -323,11 +328,20 @@ static lua_Number check_read(lua_State *L)
     return timeout;
 }
 
-/* Process:read([max [, timeout_s]]), and the same of stderr. */
+/* Process:read([max [, timeout_s [, text]]]): with a text not before it is there, or all
+ * that is kept unread; less when the time is over. The same of stderr, but for the text.
+ */
 static int l_read(lua_State *L)
 {
-    lua_Number timeout = check_read(L);
-    return wait_for(L, AB_PROC_DATA | AB_PROC_EXIT, timeout, push_stdout);
+    size_t len;
+    const char *text = luaL_optlstring(L, 4, NULL, &len);
+    struct ab_proc *p = check_process(L, 1);
+    if (!text)
+        return wait_for(L, AB_PROC_DATA | AB_PROC_EXIT, check_read(L), push_stdout);
+    lua_settop(L, 4);
+    struct ab_anchor *anchor = abl_anchor(L);
+    anchor->op = ab_proc_wait_text(p, text, len, milliseconds(luaL_checknumber(L, 3)));
+    return abl_wait(L, anchor, push_stdout);
 }
 
 static int l_read_stderr(lua_State *L)

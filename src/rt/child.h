@@ -64,13 +64,19 @@ void ab_proc_unref(struct ab_proc *p);
 struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms,
                            bool kill_on_cancel);
 
+/* Done as soon as stdout, which nobody has taken from meanwhile, holds the text; or holds
+ * all that it may, or nothing more will come. */
+struct ab_op *ab_proc_wait_text(struct ab_proc *p, const char *text, size_t len,
+                                uint64_t timeout_ms);
+
 /* The process of such an operation, borrowed from it. */
 struct ab_proc *ab_proc_of(const struct ab_op *op);
 
 /* Which events are true now. */
 int ab_proc_events(const struct ab_proc *p);
 
-/* Copies the bytes. -1 when stdin is closed. */
+/* Copies the bytes. -1 when stdin is closed. To a script, only when what was written
+ * before the last time has been read: its memory is used again. */
 int ab_proc_write(struct ab_proc *p, const void *data, size_t len);
 void ab_proc_close_stdin(struct ab_proc *p);
 

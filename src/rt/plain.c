@@ -228,6 +228,7 @@ int ab_plain_spawn(struct ab_loop *loop, const struct ab_plain *cmd, struct ab_c
     close(e[1]);
     if (in[1] >= 0)
         close(in[1]);
-    *out = (struct ab_child){.in = in[0], .out = o[0], .err = e[0], .ctl = ctl[0]};
+    *out = (struct ab_child){
+        .in = in[0], .script = -1, .out = o[0], .err = e[0], .ctl = ctl[0]};
     return 0;
 }

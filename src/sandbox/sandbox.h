@@ -111,6 +111,8 @@ struct ab_command {
     int leaf;             /* cgroup.procs of ab_cgroup_leaf(), borrowed during the call */
     uint32_t leaf_number; /* 0: none */
     bool stdin_pipe;      /* else /dev/null */
+    bool script; /* its stdin is a file that grows, its stderr the read end of the
+                  * pipe that tells: struct ab_child */
     bool terminal;
     unsigned rows, cols;
 };

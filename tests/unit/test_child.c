@@ -117,6 +117,38 @@ static void test_a_flood_without_descriptors(void **state)
 }
 #endif
 
+/* A reader that waits for a text is woken by that, by a full buffer and by the end, not
+ * by what comes before: the program waits until it is told that nobody was. */
+static void test_waiting_for_a_text(void **state)
+{
+    (void)state;
+    struct ab_proc *p =
+        start("printf 'a-en'; read x; printf 'd-b'; read x; head -c 200 /dev/zero",
+              (struct ab_proc_opts){
+                  .max_output_bytes = 100, .hold_stdin = true, .interactive = true});
+    struct ab_op *op = ab_proc_wait_text(p, "end", 3, 0);
+    wait_for(p, AB_PROC_DATA, 0);
+    assert_int_equal(op->state, AB_OP_PENDING);
+    assert_int_equal(ab_proc_write(p, "\n", 1), 0);
+    while (op->state == AB_OP_PENDING)
+        uv_run(&loop.uv, UV_RUN_ONCE);
+    assert_memory_equal(ab_proc_stream(p, false)->buf.data, "a-end", 5);
+    ab_op_unref(op);
+    op = ab_proc_wait_text(p, "never", 5, 0);
+    assert_int_equal(ab_proc_write(p, "\n", 1), 0);
+    while (op->state == AB_OP_PENDING)
+        uv_run(&loop.uv, UV_RUN_ONCE);
+    assert_int_equal(ab_proc_stream(p, false)->buf.len, 100);
+    ab_op_unref(op);
+    ab_proc_consume(p, false, 100);
+    op = ab_proc_wait_text(p, "\0end", 4, 0);
+    while (op->state == AB_OP_PENDING)
+        uv_run(&loop.uv, UV_RUN_ONCE);
+    assert_true(ab_proc_events(p) & (AB_PROC_DATA | AB_PROC_EXIT));
+    ab_op_unref(op);
+    ab_proc_unref(p);
+}
+
 static void test_large_input(void **state)
 {
     (void)state;
@@ -227,6 +259,7 @@ int main(void)
 #ifdef AB_FAULTS
         TEST(test_a_flood_without_descriptors),
 #endif
+        TEST(test_waiting_for_a_text),
         TEST(test_large_input),
         TEST(test_input_that_nobody_reads),
         TEST(test_a_closed_home_has_no_process_left),

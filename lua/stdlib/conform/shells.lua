@@ -75,6 +75,16 @@ return {
     t.equal(out.output, "flood\nfloo", "the head of a flood without end")
     t.equal(out.timed_out, true, "timed_out")
   end },
+  { id = "shell.script", what = "long commands, commands that read, traps, descriptors, IFS: nothing comes between", run = function(t)
+    local sh <close> = shell(t)
+    local long = ("line\n"):rep(20000)
+    t.equal(run(t, sh, "cat <<'X' | wc -c\n" .. long .. "X").output:match "%d+", "100000", "a long heredoc")
+    t.equal(run(t, sh, "trap 'echo got' USR1; cat; (cat); echo x | cat; sh -c cat; read l; echo \"$?[$l]\"").output, "x\n1[]\n", "readers")
+    local pid = run(t, sh, "IFS=0123456789abcdef; echo \"$$\"").output:match "%d+"
+    t:sh("kill -USR1 " .. pid) -- while it waits
+    t.equal(run(t, sh, "unset IFS; exec 3>f 4>&3 5>&3 9>lock; echo on; false").exit_code, 1, "status")
+    t.equal(run(t, sh, "echo a; cat f; echo b").output, "a\nb\n", "the shell goes on")
+  end },
   { id = "shell.jobs", what = "background jobs hold nothing up, and what they print comes later", run = function(t)
     local sh <close> = shell(t)
     t.equal(run(t, sh, "(while [ ! -e go ]; do sleep 0.05; done; echo late) & echo early", { timeout_s = 20 }).output, "early\n", "at once")
