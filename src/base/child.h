@@ -8,6 +8,7 @@
 #define AB_BASE_CHILD_H
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/ab.h"
 
@@ -18,6 +19,7 @@ struct ab_tally {
     int refs;
     unsigned alive;
     unsigned writers; /* trees that are being copied into it */
+    int kept; /* owns: the socket of a command that is over, for the next; or -1 */
     struct ab_leaf {
         uint32_t number; /* 0: a free entry */
         bool over;       /* its command is; daemons may be in it yet */
@@ -31,10 +33,19 @@ static inline void ab_tally_end_leaf(struct ab_tally *t, uint32_t number)
             t->leaf[i].over = true;
 }
 
+static inline void ab_tally_forget(struct ab_tally *t)
+{
+    if (t->kept >= 0)
+        close(t->kept);
+    t->kept = -1;
+}
+
 static inline void ab_tally_unref(struct ab_tally *t)
 {
-    if (t && --t->refs == 0)
-        free(t);
+    if (!t || --t->refs > 0)
+        return;
+    ab_tally_forget(t);
+    free(t);
 }
 
 /* A command is over: gives its share of the tally, which may be NULL, back. */
@@ -48,13 +59,11 @@ static inline void ab_tally_leave(struct ab_tally *t, uint32_t leaf)
 }
 
 struct ab_child {
-    int in; /* write end of its stdin, or -1 when it reads /dev/null; a terminal: see tty
-             */
-    int script; /* its stdin is this file, which grows by what is written, and `in` a pipe
-                 * that gets one byte each time, for it to wait on; or -1 */
-    int out;    /* read end of its stdout */
-    int err;    /* read end of its stderr, or -1 with a terminal or a script */
-    int ctl;    /* SOCK_SEQPACKET: KILL there, STARTED and EXIT back (base/wire.h) */
+    int in;  /* write end of its stdin, or -1 when it reads /dev/null; a terminal: see tty
+              */
+    int out; /* read end of its stdout */
+    int err; /* read end of its stderr, or -1 with a terminal */
+    int ctl; /* SOCK_SEQPACKET: KILL there, STARTED and EXIT back (base/wire.h) */
     struct ab_tally *tally; /* owns a reference and one that is alive, or NULL */
     uint32_t leaf;          /* the number of its cgroup, or 0 */
     bool tty; /* the terminal arrives with STARTED and then stands for in and out */

@@ -6,7 +6,8 @@
  * either answer engine ──EXEC──► pid 1  │           KILL here is for everything inside;
  * READY answers it engine ──KILL──► pid 1  ┘ engine ──KILL──► pid 1  ┐           one
  * socket per command, passed with EXEC; closing it engine ◄──EXIT── pid 1  ┘ command
- * means KILL, for both sides
+ * means KILL, for both sides. One whose command is over may be kept for the next: where
+ * EXEC allows it and EXIT says so
  *
  * A message is one packet of a SOCK_SEQPACKET socket: a 32-bit type, then the fields in
  * the order of the struct, little endian, strings with their length and a final NUL.
@@ -84,15 +85,11 @@ struct ab_wire_create {
 
 /* Which way the zygote had to go here; found by trying, once. */
 enum ab_wire_fact {
-    AB_WIRE_OLD_MOUNTS = 1 << 0, /* trees are attached while they are put together */
-    AB_WIRE_USR_UNMAPPED =
-        1 << 1, /* the file system of /usr cannot map user ids: it is nobody's inside */
-    AB_WIRE_SKEL_COPIED =
-        1 << 2, /* nor can tmpfs: each uid range has a skeleton of its own */
-    AB_WIRE_NO_XATTR =
-        1
-        << 3, /* tmpfs keeps no attributes of users: the root is a copy, not an overlay */
-    AB_WIRE_NO_SWAP = 1 << 4, /* a snapshot of one that lives is a copy */
+    AB_WIRE_OLD_MOUNTS = 1 << 0,   /* trees are attached while they are put together */
+    AB_WIRE_USR_UNMAPPED = 1 << 1, /* /usr cannot map user ids: it is nobody's inside */
+    AB_WIRE_SKEL_COPIED = 1 << 2,  /* nor can tmpfs: a skeleton for each uid range */
+    AB_WIRE_NO_XATTR = 1 << 3,     /* tmpfs keeps none of users: the root is a copy */
+    AB_WIRE_NO_SWAP = 1 << 4,      /* a snapshot of one that lives is a copy */
 };
 
 struct ab_wire_born {
@@ -113,6 +110,8 @@ enum ab_wire_exec_flag {
     AB_WIRE_TERMINAL = 1 << 0, /* stdin is a new pty; STARTED brings its other side */
     AB_WIRE_IN_FILE = 1 << 1, /* the strings are in a sealed memfd, the last descriptor */
     AB_WIRE_STDIN = 1 << 2,   /* stdin is passed; else it is /dev/null */
+    AB_WIRE_KEEP = 1 << 3,    /* the command's socket may be kept */
+    AB_WIRE_SAME = 1 << 4,    /* its socket is the one that was kept: none is passed */
 };
 
 struct ab_wire_exec {
@@ -131,6 +130,7 @@ struct ab_wire_exec {
 enum ab_wire_exit_flag {
     AB_WIRE_KILLED = 1 << 0,  /* the engine asked for it */
     AB_WIRE_NO_EXEC = 1 << 1, /* the program could not be started: errnum says why */
+    AB_WIRE_KEPT = 1 << 2,    /* this socket is kept, until it is closed or used */
 };
 
 struct ab_wire_exit {

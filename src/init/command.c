@@ -50,13 +50,15 @@ static void refuse(int ctl, int errnum)
     send_exit(ctl, &m);
 }
 
-void ab_command_finish(struct command *c)
+void ab_command_finish(struct pid1 *p, struct command *c)
 {
     int status = c->status;
+    bool keep = c->keep && !c->killed && p->kept < 0;
     const struct rusage *usage = &c->usage;
     bool signalled = WIFSIGNALED(status);
     struct ab_wire_exit m = {
-        .flags = (c->killed ? AB_WIRE_KILLED : 0u) | (c->errnum ? AB_WIRE_NO_EXEC : 0u),
+        .flags = (c->killed ? AB_WIRE_KILLED : 0u) | (c->errnum ? AB_WIRE_NO_EXEC : 0u) |
+                 (keep ? AB_WIRE_KEPT : 0u),
         .code = signalled ? -1 : WEXITSTATUS(status),
         .signal = signalled ? WTERMSIG(status) : 0,
         .errnum = c->errnum,
@@ -69,7 +71,10 @@ void ab_command_finish(struct command *c)
     };
     if (c->ctl >= 0)
         send_exit(c->ctl, &m);
-    sys_close(&c->ctl);
+    if (keep)
+        p->kept = c->ctl;
+    else
+        sys_close(&c->ctl);
     c->pid = 0;
 }
 
@@ -274,8 +279,10 @@ static int start(struct pid1 *p, struct start *s, const char *strings, int ctl)
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     uint64_t ns = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-    *c = (struct command){
-        .ctl = ctl, .start_ticks = ns / p->tick_ns, .start_us = ns / 1000};
+    *c = (struct command){.ctl = ctl,
+                          .keep = s->m->flags & AB_WIRE_KEEP,
+                          .start_ticks = ns / p->tick_ns,
+                          .start_us = ns / 1000};
     pid_t pid = start_child(s);
     int saved = errno;
     if (pid > 0) {
@@ -295,12 +302,15 @@ void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, in
     bool in_file = m->flags & AB_WIRE_IN_FILE;
     bool terminal = m->flags & AB_WIRE_TERMINAL;
     bool has_stdin = m->flags & AB_WIRE_STDIN;
-    if (nfds != 1 + (terminal ? 0 : 2) + has_stdin + (m->leaf != 0) + in_file ||
-        (terminal && has_stdin)) {
+    bool same = m->flags & AB_WIRE_SAME;
+    if (nfds != !same + (terminal ? 0 : 2) + has_stdin + (m->leaf != 0) + in_file ||
+        (terminal && has_stdin) || (same && p->kept < 0)) {
         ab_wire_close_fds(fds, nfds);
         return;
     }
-    int ctl = fds[0], at = 1;
+    int ctl = same ? p->kept : fds[0], at = !same;
+    if (same)
+        p->kept = -1;
     struct start s = {.m = m, .io = {-1, -1, -1}, .terminal = -1, .leaf = -1};
     if (!terminal) {
         s.io[1] = fds[at++];

@@ -14,6 +14,7 @@ struct command {
     int ctl;
     bool killed; /* and not over before everything of it is gone */
     bool reaped;
+    bool keep;  /* ctl, for another command */
     int status; /* of its leader, once reaped */
     struct rusage usage;
     int errnum;           /* why exec failed, or 0 */
@@ -26,6 +27,7 @@ struct pid1 {
     int sock;
     int proc; /* our /proc, opened before anybody could touch it */
     int pts;
+    int kept; /* ctl of a command that is over, for the next; or -1 */
     uint64_t tick_ns;
     bool leaves;  /* some command has had one */
     bool purging; /* the engine waits until nothing else is alive */
@@ -37,7 +39,7 @@ struct pid1 {
 void ab_command_start(struct pid1 *p, const struct ab_wire_exec *m, int *fds, int nfds);
 
 /* Sends EXIT and frees the entry, whose leader was reaped. */
-void ab_command_finish(struct command *c);
+void ab_command_finish(struct pid1 *p, struct command *c);
 
 /* Kills c and everything that it started; true when nothing of that is alive any more. */
 bool ab_command_kill(struct pid1 *p, struct command *c);

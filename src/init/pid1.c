@@ -50,7 +50,7 @@ static void reap(void)
             c->status = status;
             c->usage = usage;
             if (!c->killed)
-                ab_command_finish(c);
+                ab_command_finish(&self, c);
         }
     }
 }
@@ -71,7 +71,7 @@ static bool settle(void)
         bool late =
             ab_now_us() - c->kill_us > PATIENCE_US; /* what the kernel does not let go */
         if ((ab_command_kill(&self, c) || late) && c->reaped)
-            ab_command_finish(c);
+            ab_command_finish(&self, c);
         else
             waiting = true;
     }
@@ -112,6 +112,17 @@ static void serve_command(struct command *c)
         sys_close(&c->ctl);
 }
 
+/* Of a command that is over: its end, or a KILL that came too late. */
+static void serve_kept(void)
+{
+    int fds[AB_WIRE_FDS], nfds;
+    long n = ab_wire_recv(self.kept, packet, fds, &nfds, MSG_DONTWAIT);
+    if (n > 0)
+        ab_wire_close_fds(fds, nfds);
+    else if (n != -EAGAIN)
+        sys_close(&self.kept);
+}
+
 /* Commands inherit what we do about signals, and shall find what a login gives them. As
  * pid 1 we are not touched by those that would end another. */
 static int open_signals(void)
@@ -129,6 +140,7 @@ void ab_pid1(int sock, const struct ab_wire_create *spec)
 {
     (void)spec;
     self.sock = sock;
+    self.kept = -1;
     self.proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     self.pts = open("/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
     self.tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -136,15 +148,16 @@ void ab_pid1(int sock, const struct ab_wire_create *spec)
     bool waiting = false;
     say_ready();
     for (;;) {
-        struct pollfd p[AB_COMMANDS + 2] = {{.fd = sock, .events = POLLIN},
-                                            {.fd = signals, .events = POLLIN}};
+        struct pollfd p[AB_COMMANDS + 3] = {{.fd = sock, .events = POLLIN},
+                                            {.fd = signals, .events = POLLIN},
+                                            {.fd = self.kept, .events = POLLIN}};
         struct command *by_slot[AB_COMMANDS];
-        nfds_t n = 2;
+        nfds_t n = 3;
         for (int i = 0; i < AB_COMMANDS; i++) {
             struct command *c = &self.commands[i];
             if (!c->pid || c->ctl < 0)
                 continue;
-            by_slot[n - 2] = c;
+            by_slot[n - 3] = c;
             p[n++] = (struct pollfd){.fd = c->ctl, .events = POLLIN};
         }
         if (poll(p, n, waiting ? SETTLE_MS : -1) < 0)
@@ -154,9 +167,11 @@ void ab_pid1(int sock, const struct ab_wire_create *spec)
             if (read(signals, &info, sizeof info) > 0)
                 reap();
         }
-        for (nfds_t i = 2; i < n; i++)
-            if (p[i].revents && by_slot[i - 2]->pid && by_slot[i - 2]->ctl == p[i].fd)
-                serve_command(by_slot[i - 2]);
+        for (nfds_t i = 3; i < n; i++)
+            if (p[i].revents && by_slot[i - 3]->pid && by_slot[i - 3]->ctl == p[i].fd)
+                serve_command(by_slot[i - 3]);
+        if (p[2].revents && self.kept == p[2].fd)
+            serve_kept();
         if (p[0].revents)
             serve_engine();
         waiting = settle();

@@ -54,7 +54,7 @@ uint64_t abl_oom_kills(const struct abl_sandbox *s)
 /* Pushes a closed sandbox with the environment of the options at index 1. */
 static struct abl_sandbox *new_sandbox(lua_State *L, const char *workspace)
 {
-    struct abl_sandbox *s = lua_newuserdatauv(L, sizeof *s, 2);
+    struct abl_sandbox *s = lua_newuserdatauv(L, sizeof *s, ABL_PAIRS);
     *s = (struct abl_sandbox){.plain = -1};
     luaL_setmetatable(L, ABL_SANDBOX);
     if (lua_getfield(L, 1, "env") == LUA_TNIL) {
@@ -62,9 +62,9 @@ static struct abl_sandbox *new_sandbox(lua_State *L, const char *workspace)
         lua_newtable(L);
     }
     luaL_checktype(L, -1, LUA_TTABLE);
-    lua_setiuservalue(L, -2, 1);
+    lua_setiuservalue(L, -2, ABL_ENV);
     lua_pushstring(L, workspace);
-    lua_setiuservalue(L, -2, 2);
+    lua_setiuservalue(L, -2, ABL_WORKSPACE);
     return s;
 }
 

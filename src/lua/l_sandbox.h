@@ -14,7 +14,10 @@
 #define ABL_LAYER   "agentbox.layer"
 #define ABL_PROCESS "agentbox.process"
 
-/* User value 1: the environment, a table of strings. User value 2: the workspace. */
+/* User values: the environment, a table of strings; the workspace; the environment as a
+ * list of K=V, once a command needed it. */
+enum { ABL_ENV = 1, ABL_WORKSPACE, ABL_PAIRS };
+
 struct abl_sandbox {
     struct ab_sandbox *sb;      /* owns; NULL when closed, or plain */
     int plain;                  /* owns: the directory that stands for the root, or -1 */

@@ -79,34 +79,56 @@ static void merge(lua_State *L, int from, int into)
     }
 }
 
-/* Pushes the environment of the sandbox, with the options' on top, as a list of K=V. */
-static char **push_env(lua_State *L, int sandbox, int opts, size_t *count)
+/* Pushes the list of K=V of the environment at index env. */
+static void push_pairs(lua_State *L, int env)
 {
-    lua_getiuservalue(L, sandbox, 1);
-    int base = lua_gettop(L);
-    if (lua_istable(L, opts) && lua_getfield(L, opts, "env") != LUA_TNIL) {
-        luaL_checktype(L, -1, LUA_TTABLE);
-        lua_newtable(L);
-        merge(L, base, base + 2);
-        merge(L, base + 1, base + 2);
-        lua_replace(L, base);
-    }
-    lua_settop(L, base);
     lua_newtable(L);
-    size_t n = 0;
+    int list = lua_gettop(L);
+    lua_Integer n = 0;
     lua_pushnil(L);
-    while (lua_next(L, base)) {
+    while (lua_next(L, env)) {
         const char *name = check_text(L, -2, "name of a variable");
         const char *value = check_text(L, -1, name);
         if (!*name || strchr(name, '='))
             luaL_error(L, "env: '%s' cannot be the name of a variable", name);
         lua_pushfstring(L, "%s=%s", name, value);
-        lua_rawseti(L, base + 1, (lua_Integer)++n);
+        lua_rawseti(L, list, ++n);
         lua_pop(L, 1);
     }
+}
+
+/* The sandbox's own list is made once. */
+static void push_own_pairs(lua_State *L, int sandbox)
+{
+    if (lua_getiuservalue(L, sandbox, ABL_PAIRS) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    lua_getiuservalue(L, sandbox, ABL_ENV);
+    push_pairs(L, lua_gettop(L));
+    lua_remove(L, -2);
+    lua_pushvalue(L, -1);
+    lua_setiuservalue(L, sandbox, ABL_PAIRS);
+}
+
+/* Pushes the environment of the sandbox, with the options' on top, as a list of K=V. */
+static char **push_env(lua_State *L, int sandbox, int opts, size_t *count)
+{
+    if (lua_istable(L, opts) && lua_getfield(L, opts, "env") != LUA_TNIL) {
+        int given = lua_gettop(L);
+        luaL_checktype(L, given, LUA_TTABLE);
+        lua_newtable(L);
+        lua_getiuservalue(L, sandbox, ABL_ENV);
+        merge(L, given + 2, given + 1);
+        merge(L, given, given + 1);
+        push_pairs(L, given + 1);
+    } else {
+        push_own_pairs(L, sandbox);
+    }
+    int list = lua_gettop(L);
+    size_t n = (size_t)lua_rawlen(L, list);
     char **env = lua_newuserdatauv(L, (n + 1) * sizeof *env, 0);
     for (size_t i = 1; i <= n; i++) {
-        lua_rawgeti(L, base + 1, (lua_Integer)i);
+        lua_rawgeti(L, list, (lua_Integer)i);
         env[i - 1] = (char *)(uintptr_t)lua_tostring(L, -1);
         lua_pop(L, 1);
     }
@@ -138,7 +160,7 @@ void abl_check_command(lua_State *L, int what, int opts, struct ab_command *out)
     };
     out->argv = push_words(L, what, &out->argc);
     out->envp = push_env(L, 1, opts, &out->envc);
-    lua_getiuservalue(L, 1, 2);
+    lua_getiuservalue(L, 1, ABL_WORKSPACE);
     out->cwd = abl_opt_string(L, opts, "cwd", lua_tostring(L, -1));
 }
 

@@ -10,7 +10,6 @@
 
 #include "base/fault.h"
 #include "base/wire.h"
-#include "rt/script.h"
 
 #define CHUNK        65536
 #define READS_A_TURN 4 /* then others on the loop have theirs */
@@ -21,9 +20,9 @@
 /* Most commands say little and are over before anybody could have looked at their pipes,
  * which are emptied at the end anyway. So the loop watches those of a command that one
  * waits for only once it has run for a while: one that fills a pipe before that waits so
- * long, once. Where many run at once each has its turn later. */
+ * long, once. Where many run at once each has its turn later: a millisecond for each. */
 #define PATIENCE_MS      2
-#define PATIENCE_MANY_MS 40
+#define PATIENCE_MOST_MS 100
 #define MANY             16
 
 /* One descriptor on the loop. fd is -1 when it was closed; the handle may still be
@@ -47,12 +46,12 @@ struct ab_proc {
     struct ab_proc_stream streams[2];
     struct ab_buf input;
     size_t written;
-    struct ab_script script; /* owns its fd: see struct ab_child */
     bool hold_stdin, interactive, tty;
     struct winsize size;    /* asked for; rows 0: it keeps the one it was made with */
     int null;               /* owns: where a flood goes, or -1 */
     struct ab_tally *tally; /* owns a reference, until it is over; or NULL */
     uint32_t leaf;
+    bool kept; /* pid 1 keeps its end of ctl for another command */
     struct ab_proc_result result;
     struct ab_list waiters;
 };
@@ -62,8 +61,6 @@ struct waiter {
     struct ab_proc *proc; /* owns a reference */
     struct ab_list link;  /* in proc->waiters, or alone */
     int events;
-    char *text; /* owns: AB_PROC_DATA is true only when stdout holds it, or NULL */
-    size_t text_len, scanned; /* of stdout, without finding it */
     bool kill_on_cancel;
     uv_timer_t timer;
     bool timer_open;
@@ -78,8 +75,6 @@ static void proc_drop(struct ab_proc *p)
     ab_buf_fini(&p->input);
     if (p->null >= 0)
         close(p->null);
-    if (p->script.fd >= 0)
-        close(p->script.fd);
     free(p);
 }
 
@@ -89,15 +84,23 @@ static void on_port_closed(uv_handle_t *h)
     proc_drop(port->proc);
 }
 
-static void port_close(struct port *port)
+/* Off the loop; gives its descriptor. */
+static int port_release(struct port *port)
 {
+    int fd = port->fd;
     if (port->open) {
         port->open = port->active = false;
         uv_close((uv_handle_t *)&port->uv, on_port_closed);
     }
-    if (port->fd >= 0)
-        close(port->fd);
     port->fd = -1;
+    return fd;
+}
+
+static void port_close(struct port *port)
+{
+    int fd = port_release(port);
+    if (fd >= 0)
+        close(fd);
 }
 
 /* The handle is made when there is something to wait for. */
@@ -147,28 +150,6 @@ int ab_proc_events(const struct ab_proc *p)
            (drained ? AB_PROC_DRAINED : 0) | (p->result.over ? AB_PROC_EXIT : 0);
 }
 
-/* Also true when more would not fit, or nothing more will come. */
-static bool holds_text(struct waiter *w)
-{
-    const struct ab_proc_stream *out = &w->proc->streams[0];
-    size_t len = w->text_len, have = out->buf.len;
-    if (out->eof || have >= out->buf.max)
-        return true;
-    if (have < len)
-        return false;
-    if (memmem(out->buf.data + w->scanned, have - w->scanned, w->text, len))
-        return true;
-    w->scanned = have - len + 1;
-    return false;
-}
-
-static int waiter_events(struct waiter *w)
-{
-    int events = w->events & ab_proc_events(w->proc);
-    return w->text && events & AB_PROC_DATA && !holds_text(w) ? events & ~AB_PROC_DATA
-                                                              : events;
-}
-
 static void on_waiter_closed(uv_handle_t *h)
 {
     struct waiter *w = h->data;
@@ -195,9 +176,7 @@ static void waiter_stop(struct ab_op *op)
 
 static void waiter_fini(struct ab_op *op)
 {
-    struct waiter *w = AB_CONTAINER(op, struct waiter, op);
-    free(w->text);
-    proc_drop(w->proc);
+    proc_drop(AB_CONTAINER(op, struct waiter, op)->proc);
 }
 
 static const struct ab_op_class waiter_class = {
@@ -211,12 +190,13 @@ static void waiter_done(struct waiter *w)
 
 static void wake(struct ab_proc *p)
 {
+    int events = ab_proc_events(p);
     p->refs++;
     struct ab_list *it = p->waiters.next;
     while (it != &p->waiters) {
         struct waiter *w = AB_CONTAINER(it, struct waiter, link);
         it = it->next;
-        if (waiter_events(w))
+        if (w->events & events)
             waiter_done(w);
     }
     proc_drop(p);
@@ -227,21 +207,17 @@ static void on_waiter_timer(uv_timer_t *t)
     waiter_done(t->data);
 }
 
-static struct waiter *waiter_new(struct ab_proc *p, int events)
+struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms,
+                           bool kill_on_cancel)
 {
     struct waiter *w = ab_xcalloc(1, sizeof *w);
     ab_op_init(&w->op, &waiter_class, p->loop);
     w->proc = p;
     p->refs++;
     w->events = events;
-    return w;
-}
-
-static struct ab_op *waiter_begin(struct waiter *w, uint64_t timeout_ms)
-{
-    struct ab_proc *p = w->proc;
+    w->kill_on_cancel = kill_on_cancel;
     ab_list_append(&p->waiters, &w->link);
-    bool now = waiter_events(w);
+    bool now = events & ab_proc_events(p);
     if (now || timeout_ms) {
         w->timer.data = w;
         uv_timer_init(&p->loop->uv, &w->timer);
@@ -250,23 +226,6 @@ static struct ab_op *waiter_begin(struct waiter *w, uint64_t timeout_ms)
         ab_op_ref(&w->op);
     }
     return &w->op;
-}
-
-struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms,
-                           bool kill_on_cancel)
-{
-    struct waiter *w = waiter_new(p, events);
-    w->kill_on_cancel = kill_on_cancel;
-    return waiter_begin(w, timeout_ms);
-}
-
-struct ab_op *ab_proc_wait_text(struct ab_proc *p, const char *text, size_t len,
-                                uint64_t timeout_ms)
-{
-    struct waiter *w = waiter_new(p, AB_PROC_DATA | AB_PROC_EXIT);
-    w->text = ab_xstrndup(text, len);
-    w->text_len = len;
-    return waiter_begin(w, timeout_ms);
 }
 
 struct ab_proc *ab_proc_of(const struct ab_op *op)
@@ -327,12 +286,6 @@ int ab_proc_write(struct ab_proc *p, const void *data, size_t len)
 {
     if (p->result.over || (p->in.fd < 0 && !(p->tty && p->hold_stdin)))
         return -1;
-    if (p->script.fd >= 0) {
-        if (ab_script_append(&p->script, data, len) < 0)
-            return -1;
-        data = "\n";
-        len = 1;
-    }
     ab_buf_put(&p->input, data, len);
     feed(p);
     return 0;
@@ -418,9 +371,7 @@ static void on_readable(uv_poll_t *h, int status, int events)
     (void)events;
     struct ab_proc_stream *s = &p->streams[port == &p->err];
     p->refs++;
-    /* A read that gave less than it might have emptied the pipe, as a rule. */
-    for (size_t i = 1; i <= READS_A_TURN && port->fd >= 0 &&
-                       read_some(p, port, s, &total) && total >= i * CHUNK;
+    for (int i = 0; i < READS_A_TURN && port->fd >= 0 && read_some(p, port, s, &total);
          i++)
         ;
     wake(p);
@@ -467,6 +418,8 @@ static void finish(struct ab_proc *p)
         return;
     p->result.over = true;
     p->loop->commands--;
+    if (p->kept && p->tally->kept < 0 && !p->result.killed) /* no KILL is in it */
+        p->tally->kept = port_release(&p->ctl);
     ab_tally_leave(p->tally, p->leaf);
     p->tally = NULL;
     if (p->interactive) /* its reader is slow, and gets what the pipe holds all the same
@@ -537,7 +490,11 @@ static void set_deadline(struct ab_proc *p, uint64_t ms)
 
 static void begin_watching(struct ab_proc *p, uint64_t timeout_ms)
 {
-    uint64_t patience = p->loop->commands < MANY ? PATIENCE_MS : PATIENCE_MANY_MS;
+    uint64_t patience = p->loop->commands;
+    if (patience < MANY)
+        patience = PATIENCE_MS;
+    if (patience > PATIENCE_MOST_MS)
+        patience = PATIENCE_MOST_MS;
     p->unwatched = !p->interactive;
     if (timeout_ms)
         set_deadline(p, timeout_ms);
@@ -588,6 +545,7 @@ static void take_exit(struct ab_proc *p, const uint8_t *buf, size_t len)
         r->system_us = m.system_us;
         r->max_rss_bytes = m.max_rss_bytes;
         r->wall_us = m.wall_us;
+        p->kept = p->tally && (m.flags & AB_WIRE_KEPT);
     }
     finish(p);
 }
@@ -644,7 +602,6 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
     p->tally = child->tally;
     p->leaf = child->leaf;
     p->null = -1;
-    p->script.fd = child->script;
     p->result.code = -1;
     ab_list_init(&p->waiters);
     ab_buf_init(&p->streams[0].buf, opts->max_output_bytes);
@@ -657,7 +614,7 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
     port_hold(p, &p->out, child->out);
     port_hold(p, &p->err, child->err);
     port_hold(p, &p->ctl, child->ctl);
-    p->streams[1].eof = child->err < 0;
+    p->streams[1].eof = child->tty;
     port_poll(&p->ctl, UV_READABLE, on_control);
     begin_watching(p, opts->timeout_ms);
     feed(p);

@@ -70,8 +70,8 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
  * v1 hierarchy. Returns how many of those; the caller closes them all. */
 int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_CGROUPS]);
 
-/* Makes a cgroup below, for one command, and notes it in t; those whose command is over
- * and in which nobody is left go. Gives a descriptor to join it by writing, or -1 when
+/* A cgroup below, for one command, noted in t: one whose command is over and in which
+ * nobody is left, or a new one. Gives a descriptor to join it by writing, or -1 when
  * there is none to be had: number is 0 then. */
 int ab_cgroup_leaf(struct ab_cgroup *cg, struct ab_tally *t, uint32_t *number);
 

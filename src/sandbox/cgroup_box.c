@@ -157,53 +157,73 @@ static const char *leaf_path(const struct ab_cgroup *cg, unsigned number, char p
     return path;
 }
 
-static void remove_leaves(struct ab_cgroup *cg, struct ab_tally *t, bool all)
+void ab_cgroup_remove_leaves(struct ab_cgroup *cg, struct ab_tally *t)
 {
     char path[128];
     int h = leaf_hierarchy(cg);
-    for (int i = 0; i < AB_LEAVES; i++) {
+    for (int i = 0; h < HIERARCHIES && i < AB_LEAVES; i++) {
         struct ab_leaf *leaf = &t->leaf[i];
-        if (!leaf->number || !(leaf->over || all))
-            continue;
-        leaf_path(cg, leaf->number, path);
-        if (unlinkat(ab_cgroup_self.ident[h], path, AT_REMOVEDIR) == 0 ||
-            errno != EBUSY) /* a daemon is in it */
+        if (leaf->number &&
+            (unlinkat(ab_cgroup_self.ident[h], leaf_path(cg, leaf->number, path),
+                      AT_REMOVEDIR) == 0 ||
+             errno != EBUSY))
             *leaf = (struct ab_leaf){0};
     }
 }
 
-void ab_cgroup_remove_leaves(struct ab_cgroup *cg, struct ab_tally *t)
+static int open_procs(const struct ab_cgroup *cg, const struct ab_leaf *leaf)
 {
-    if (leaf_hierarchy(cg) < HIERARCHIES)
-        remove_leaves(cg, t, true);
+    char path[128], procs[160];
+    snprintf(procs, sizeof procs, "%s/cgroup.procs", leaf_path(cg, leaf->number, path));
+    return openat(ab_cgroup_self.ident[leaf_hierarchy(cg)], procs, O_RDWR | O_CLOEXEC);
 }
 
-static struct ab_leaf *free_leaf(struct ab_tally *t)
+/* One whose command is over and in which nobody is left: only who is in it could bring
+ * others in. */
+static struct ab_leaf *used_leaf(const struct ab_cgroup *cg, struct ab_tally *t, int *fd)
 {
-    for (int i = 0; i < AB_LEAVES; i++)
-        if (!t->leaf[i].number)
-            return &t->leaf[i];
+    char text[32];
+    for (int i = 0; i < AB_LEAVES; i++) {
+        struct ab_leaf *leaf = &t->leaf[i];
+        if (!leaf->number || !leaf->over || (*fd = open_procs(cg, leaf)) < 0)
+            continue;
+        if (read(*fd, text, sizeof text) == 0)
+            return leaf;
+        close(*fd); /* a daemon is in it */
+    }
     return NULL;
 }
 
+static struct ab_leaf *new_leaf(struct ab_cgroup *cg, struct ab_tally *t, int *fd)
+{
+    char path[128];
+    struct ab_leaf *leaf = t->leaf;
+    while (leaf < t->leaf + AB_LEAVES && leaf->number)
+        leaf++;
+    if (leaf == t->leaf + AB_LEAVES ||
+        mkdirat(ab_cgroup_self.ident[leaf_hierarchy(cg)],
+                leaf_path(cg, cg->leaves + 1, path), 0755) < 0)
+        return NULL;
+    *leaf = (struct ab_leaf){.number = ++cg->leaves, .over = true};
+    *fd = open_procs(cg, leaf);
+    return *fd < 0 ? NULL : leaf;
+}
+
+/* To make and remove one for each command would wait, each time, for whatever the machine
+ * does to its cgroups. */
 int ab_cgroup_leaf(struct ab_cgroup *cg, struct ab_tally *t, uint32_t *number)
 {
-    char path[128], procs[160];
-    int h = leaf_hierarchy(cg);
+    int fd = -1;
     *number = 0;
-    if (h == HIERARCHIES)
+    if (leaf_hierarchy(cg) == HIERARCHIES)
         return -1;
-    remove_leaves(cg, t, false);
-    struct ab_leaf *leaf = free_leaf(t);
-    leaf_path(cg, cg->leaves + 1, path);
-    if (!leaf || mkdirat(ab_cgroup_self.ident[h], path, 0755) < 0)
+    struct ab_leaf *leaf = used_leaf(cg, t, &fd);
+    if (!leaf)
+        leaf = new_leaf(cg, t, &fd);
+    if (!leaf)
         return -1;
-    leaf->number = ++cg->leaves;
-    snprintf(procs, sizeof procs, "%s/cgroup.procs", path);
-    int fd = openat(ab_cgroup_self.ident[h], procs, O_WRONLY | O_CLOEXEC);
-    leaf->over = fd < 0;
-    if (fd >= 0)
-        *number = leaf->number;
+    leaf->over = false;
+    *number = leaf->number;
     return fd;
 }
 

@@ -38,31 +38,17 @@ static int open_pipe(int ends[2], bool we_write)
     return fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 
-/* One file for both sides: we only write at places that we name. */
-static int open_script(int ends[2])
+static int open_ends(struct ends *e, const struct ab_command *cmd, int kept,
+                     struct ab_err *err)
 {
-    ends[1] = memfd_create("agentbox-script", MFD_CLOEXEC);
-    ends[0] = ends[1] < 0 ? -1 : fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
-    return ends[0] < 0 ? -1 : 0;
-}
-
-static int open_stdio(struct ends *e, const struct ab_command *cmd)
-{
-    if (cmd->terminal)
-        return 0;
-    if (open_pipe(e->out, false) < 0 || open_pipe(e->err, cmd->script) < 0)
-        return -1;
-    return cmd->script       ? open_script(e->in)
-           : cmd->stdin_pipe ? open_pipe(e->in, true)
-                             : 0;
-}
-
-static int open_ends(struct ends *e, const struct ab_command *cmd, struct ab_err *err)
-{
-    *e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    *e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {kept, -1}};
     int fault = AB_FAULT("sandbox_pipe");
-    if (!fault && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->ctl) == 0 &&
-        open_stdio(e, cmd) == 0)
+    if (!fault &&
+        (kept >= 0 ||
+         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->ctl) == 0) &&
+        (cmd->terminal ||
+         (open_pipe(e->out, false) == 0 && open_pipe(e->err, false) == 0)) &&
+        (!cmd->stdin_pipe || cmd->terminal || open_pipe(e->in, true) == 0))
         return 0;
     int errnum = fault ? fault : errno;
     close_ends(e, 0);
@@ -128,7 +114,8 @@ static int send_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
     struct ab_wire_exec m = {
         .flags = (cmd->terminal ? AB_WIRE_TERMINAL : 0u) |
                  (e->in[1] >= 0 ? AB_WIRE_STDIN : 0u) |
-                 (len > INLINE_MAX ? AB_WIRE_IN_FILE : 0u),
+                 (len > INLINE_MAX ? AB_WIRE_IN_FILE : 0u) |
+                 (sb->tally ? AB_WIRE_KEEP : 0u) | (e->ctl[1] < 0 ? AB_WIRE_SAME : 0u),
         .uid = cmd->uid,
         .gid = cmd->gid,
         .argc = (uint32_t)cmd->argc,
@@ -177,7 +164,12 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
             "user %u:%u does not exist inside: only root does when agentbox runs as "
             "an ordinary user",
             cmd->uid, cmd->gid);
-    if (measure(cmd, &total, err) < 0 || open_ends(&e, cmd, err) < 0)
+    if (measure(cmd, &total, err) < 0)
+        return -1;
+    int kept = sb->tally ? sb->tally->kept : -1; /* closed when anything fails */
+    if (kept >= 0)
+        sb->tally->kept = -1;
+    if (open_ends(&e, cmd, kept, err) < 0)
         return -1;
     char *strings = join_strings(cmd, total);
     int rc = send_exec(sb, cmd, &e, strings, total, err);
@@ -191,10 +183,9 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
         sb->tally->refs++;
         sb->tally->alive++;
     }
-    *out = (struct ab_child){.in = cmd->script ? e.err[0] : e.in[0],
-                             .script = cmd->script ? e.in[0] : -1,
+    *out = (struct ab_child){.in = e.in[0],
                              .out = e.out[0],
-                             .err = cmd->script ? -1 : e.err[0],
+                             .err = e.err[0],
                              .ctl = e.ctl[0],
                              .tally = sb->tally,
                              .leaf = cmd->leaf_number,

@@ -198,6 +198,7 @@ int ab_sandbox_begin(const struct ab_sandbox_spec *spec, struct ab_sandbox **out
                               .host_image = !strcmp(spec->image, "host")};
     sb->tally = ab_xcalloc(1, sizeof *sb->tally);
     sb->tally->refs = 1;
+    sb->tally->kept = -1;
     int bytes = SOCKET_BYTES;
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     if (spec->layer) {
@@ -395,6 +396,8 @@ void ab_sandbox_kill(struct ab_sandbox *sb)
     if (sb->pidfd >= 0)
         syscall(SYS_pidfd_send_signal, sb->pidfd, SIGKILL, NULL, 0);
     close_fd(&sb->sock);
+    if (sb->tally)
+        ab_tally_forget(sb->tally);
     close_fd(&sb->files);
     close_fd(&sb->net);
     close_fd(&sb->userns);

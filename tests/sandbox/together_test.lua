@@ -86,6 +86,22 @@ function M.test_many_with_daemons()
   for i = 1, 40 do lu.assertEquals(sh("echo " .. i), i .. "\n") end
 end
 
+function M.test_a_cgroup_is_used_again_when_nobody_is_left_in_it()
+  lu.skipIf(level == "none", "no cgroup to tell them apart")
+  local first <close> = assert(sb:spawn "sleep 3000")
+  local leaf = "grep -o ':/c[0-9]*' /proc/self/cgroup"
+  local one = sh(leaf)
+  lu.assertEquals(sh(leaf), one)
+  lu.assertEquals(sh(daemon "held" .. "; " .. leaf), one)
+  wait_for "held"
+  local other = sh(leaf)
+  lu.assertNotEquals(other, one, "somebody was in it")
+  sh "kill -9 $(cat /tmp/held); while kill -0 $(cat /tmp/held); do :; done 2>/dev/null"
+  lu.assertEquals(sh(leaf), one)
+  first:kill()
+  first:wait()
+end
+
 function M.test_inside_its_cgroup_is_the_root_of_all()
   local _ <close> = assert(sb:spawn "sleep 3000")
   lu.assertEquals(sh "ls /sys/fs/cgroup 2>/dev/null | wc -l", "0\n")
