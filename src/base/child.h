@@ -61,8 +61,10 @@ static inline void ab_tally_leave(struct ab_tally *t, uint32_t leaf)
 struct ab_child {
     int in;  /* write end of its stdin, or -1 when it reads /dev/null; a terminal: see tty
               */
-    int out; /* read end of its stdout */
-    int err; /* read end of its stderr, or -1 with a terminal */
+    int script; /* its stdin is this file, which grows by what is written, and `in` a pipe
+                 * that gets one byte each time, for it to wait on; or -1 */
+    int out;    /* read end of its stdout */
+    int err;    /* read end of its stderr, or -1 with a terminal or a script */
     int ctl; /* SOCK_SEQPACKET: KILL there, STARTED and EXIT back (base/wire.h) */
     struct ab_tally *tally; /* owns a reference and one that is alive, or NULL */
     uint32_t leaf;          /* the number of its cgroup, or 0 */

@@ -10,6 +10,7 @@
 
 #include "base/fault.h"
 #include "base/wire.h"
+#include "rt/script.h"
 
 #define CHUNK        65536
 #define READS_A_TURN 4 /* then others on the loop have theirs */
@@ -46,6 +47,7 @@ struct ab_proc {
     struct ab_proc_stream streams[2];
     struct ab_buf input;
     size_t written;
+    struct ab_script script; /* owns its fd: see struct ab_child */
     bool hold_stdin, interactive, tty;
     struct winsize size;    /* asked for; rows 0: it keeps the one it was made with */
     int null;               /* owns: where a flood goes, or -1 */
@@ -61,6 +63,8 @@ struct waiter {
     struct ab_proc *proc; /* owns a reference */
     struct ab_list link;  /* in proc->waiters, or alone */
     int events;
+    char *text; /* owns: AB_PROC_DATA is true only when stdout holds it, or NULL */
+    size_t text_len, scanned; /* of stdout, without finding it */
     bool kill_on_cancel;
     uv_timer_t timer;
     bool timer_open;
@@ -75,6 +79,8 @@ static void proc_drop(struct ab_proc *p)
     ab_buf_fini(&p->input);
     if (p->null >= 0)
         close(p->null);
+    if (p->script.fd >= 0)
+        close(p->script.fd);
     free(p);
 }
 
@@ -150,6 +156,28 @@ int ab_proc_events(const struct ab_proc *p)
            (drained ? AB_PROC_DRAINED : 0) | (p->result.over ? AB_PROC_EXIT : 0);
 }
 
+/* Also true when more would not fit, or nothing more will come. */
+static bool holds_text(struct waiter *w)
+{
+    const struct ab_proc_stream *out = &w->proc->streams[0];
+    size_t len = w->text_len, have = out->buf.len;
+    if (out->eof || have >= out->buf.max)
+        return true;
+    if (have < len)
+        return false;
+    if (memmem(out->buf.data + w->scanned, have - w->scanned, w->text, len))
+        return true;
+    w->scanned = have - len + 1;
+    return false;
+}
+
+static int waiter_events(struct waiter *w)
+{
+    int events = w->events & ab_proc_events(w->proc);
+    return w->text && events & AB_PROC_DATA && !holds_text(w) ? events & ~AB_PROC_DATA
+                                                              : events;
+}
+
 static void on_waiter_closed(uv_handle_t *h)
 {
     struct waiter *w = h->data;
@@ -176,7 +204,9 @@ static void waiter_stop(struct ab_op *op)
 
 static void waiter_fini(struct ab_op *op)
 {
-    proc_drop(AB_CONTAINER(op, struct waiter, op)->proc);
+    struct waiter *w = AB_CONTAINER(op, struct waiter, op);
+    free(w->text);
+    proc_drop(w->proc);
 }
 
 static const struct ab_op_class waiter_class = {
@@ -190,13 +220,12 @@ static void waiter_done(struct waiter *w)
 
 static void wake(struct ab_proc *p)
 {
-    int events = ab_proc_events(p);
     p->refs++;
     struct ab_list *it = p->waiters.next;
     while (it != &p->waiters) {
         struct waiter *w = AB_CONTAINER(it, struct waiter, link);
         it = it->next;
-        if (w->events & events)
+        if (waiter_events(w))
             waiter_done(w);
     }
     proc_drop(p);
@@ -207,17 +236,21 @@ static void on_waiter_timer(uv_timer_t *t)
     waiter_done(t->data);
 }
 
-struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms,
-                           bool kill_on_cancel)
+static struct waiter *waiter_new(struct ab_proc *p, int events)
 {
     struct waiter *w = ab_xcalloc(1, sizeof *w);
     ab_op_init(&w->op, &waiter_class, p->loop);
     w->proc = p;
     p->refs++;
     w->events = events;
-    w->kill_on_cancel = kill_on_cancel;
+    return w;
+}
+
+static struct ab_op *waiter_begin(struct waiter *w, uint64_t timeout_ms)
+{
+    struct ab_proc *p = w->proc;
     ab_list_append(&p->waiters, &w->link);
-    bool now = events & ab_proc_events(p);
+    bool now = waiter_events(w);
     if (now || timeout_ms) {
         w->timer.data = w;
         uv_timer_init(&p->loop->uv, &w->timer);
@@ -226,6 +259,23 @@ struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms,
         ab_op_ref(&w->op);
     }
     return &w->op;
+}
+
+struct ab_op *ab_proc_wait(struct ab_proc *p, int events, uint64_t timeout_ms,
+                           bool kill_on_cancel)
+{
+    struct waiter *w = waiter_new(p, events);
+    w->kill_on_cancel = kill_on_cancel;
+    return waiter_begin(w, timeout_ms);
+}
+
+struct ab_op *ab_proc_wait_text(struct ab_proc *p, const char *text, size_t len,
+                                uint64_t timeout_ms)
+{
+    struct waiter *w = waiter_new(p, AB_PROC_DATA | AB_PROC_EXIT);
+    w->text = ab_xstrndup(text, len);
+    w->text_len = len;
+    return waiter_begin(w, timeout_ms);
 }
 
 struct ab_proc *ab_proc_of(const struct ab_op *op)
@@ -286,6 +336,12 @@ int ab_proc_write(struct ab_proc *p, const void *data, size_t len)
 {
     if (p->result.over || (p->in.fd < 0 && !(p->tty && p->hold_stdin)))
         return -1;
+    if (p->script.fd >= 0) {
+        if (ab_script_append(&p->script, data, len) < 0)
+            return -1;
+        data = "\n";
+        len = 1;
+    }
     ab_buf_put(&p->input, data, len);
     feed(p);
     return 0;
@@ -371,7 +427,9 @@ static void on_readable(uv_poll_t *h, int status, int events)
     (void)events;
     struct ab_proc_stream *s = &p->streams[port == &p->err];
     p->refs++;
-    for (int i = 0; i < READS_A_TURN && port->fd >= 0 && read_some(p, port, s, &total);
+    /* A read that gave less than it might have emptied the pipe, as a rule. */
+    for (size_t i = 1; i <= READS_A_TURN && port->fd >= 0 &&
+                       read_some(p, port, s, &total) && total >= i * CHUNK;
          i++)
         ;
     wake(p);
@@ -602,6 +660,7 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
     p->tally = child->tally;
     p->leaf = child->leaf;
     p->null = -1;
+    p->script.fd = child->script;
     p->result.code = -1;
     ab_list_init(&p->waiters);
     ab_buf_init(&p->streams[0].buf, opts->max_output_bytes);
@@ -614,7 +673,7 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
     port_hold(p, &p->out, child->out);
     port_hold(p, &p->err, child->err);
     port_hold(p, &p->ctl, child->ctl);
-    p->streams[1].eof = child->tty;
+    p->streams[1].eof = child->err < 0;
     port_poll(&p->ctl, UV_READABLE, on_control);
     begin_watching(p, opts->timeout_ms);
     feed(p);

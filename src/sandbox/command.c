@@ -38,6 +38,25 @@ static int open_pipe(int ends[2], bool we_write)
     return fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 
+/* One file for both sides: we only write at places that we name. */
+static int open_script(int ends[2])
+{
+    ends[1] = memfd_create("agentbox-script", MFD_CLOEXEC);
+    ends[0] = ends[1] < 0 ? -1 : fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
+    return ends[0] < 0 ? -1 : 0;
+}
+
+static int open_stdio(struct ends *e, const struct ab_command *cmd)
+{
+    if (cmd->terminal)
+        return 0;
+    if (open_pipe(e->out, false) < 0 || open_pipe(e->err, cmd->script) < 0)
+        return -1;
+    return cmd->script       ? open_script(e->in)
+           : cmd->stdin_pipe ? open_pipe(e->in, true)
+                             : 0;
+}
+
 static int open_ends(struct ends *e, const struct ab_command *cmd, int kept,
                      struct ab_err *err)
 {
@@ -46,9 +65,7 @@ static int open_ends(struct ends *e, const struct ab_command *cmd, int kept,
     if (!fault &&
         (kept >= 0 ||
          socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->ctl) == 0) &&
-        (cmd->terminal ||
-         (open_pipe(e->out, false) == 0 && open_pipe(e->err, false) == 0)) &&
-        (!cmd->stdin_pipe || cmd->terminal || open_pipe(e->in, true) == 0))
+        open_stdio(e, cmd) == 0)
         return 0;
     int errnum = fault ? fault : errno;
     close_ends(e, 0);
@@ -183,9 +200,10 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
         sb->tally->refs++;
         sb->tally->alive++;
     }
-    *out = (struct ab_child){.in = e.in[0],
+    *out = (struct ab_child){.in = cmd->script ? e.err[0] : e.in[0],
+                             .script = cmd->script ? e.in[0] : -1,
                              .out = e.out[0],
-                             .err = e.err[0],
+                             .err = cmd->script ? -1 : e.err[0],
                              .ctl = e.ctl[0],
                              .tally = sb->tally,
                              .leaf = cmd->leaf_number,
