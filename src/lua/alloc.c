@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { DEFAULT_FIBER_MB = 512 };
 
@@ -13,6 +14,12 @@ enum { STEP = 16, SMALL_BYTES = 0, CHUNK_BYTES = 65536 };
 #else
 enum { STEP = 16, SMALL_BYTES = STEP * AB_HEAP_CLASSES, CHUNK_BYTES = 65536 };
 #endif
+
+/* Collecting garbage visits every object of a heap in no order: once it is larger than
+ * what the processor keeps translations for, looking up its pages takes longer than the
+ * rest. So beyond the first few megabytes chunks are cut from huge pages, where the
+ * kernel has some. */
+enum { PLAIN_CHUNKS = 128, ARENA_BYTES = 2 << 20 };
 
 /* In front of every block. Eight bytes keep the alignment that Lua's own structures need.
  */
@@ -75,14 +82,50 @@ static size_t class_of(size_t size)
     return size <= SMALL_BYTES ? (size + STEP - 1) / STEP : 0;
 }
 
+/* An arena starts where a huge page does, so more is mapped than is used; pages that
+ * nobody touches take no memory. */
+static char *map_arena(struct ab_heap *heap)
+{
+    char *map = mmap(NULL, 2 * ARENA_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    char *arena = map + (ARENA_BYTES - (uintptr_t)map % ARENA_BYTES) % ARENA_BYTES;
+    if (arena > map)
+        munmap(map, (size_t)(arena - map));
+    munmap(arena + ARENA_BYTES, (size_t)(map + ARENA_BYTES - arena));
+    madvise(arena, ARENA_BYTES, MADV_HUGEPAGE); /* may be refused */
+    *(void **)(void *)arena = heap->arenas;
+    heap->arenas = arena;
+    heap->arena_used = 0; /* no block begins where the link is */
+    return arena;
+}
+
+static char *new_chunk(struct ab_heap *heap)
+{
+    char *chunk;
+    if (heap->chunk_count < PLAIN_CHUNKS) {
+        chunk = malloc(CHUNK_BYTES);
+        if (!chunk)
+            return NULL;
+        *(void **)(void *)chunk = heap->chunks;
+        heap->chunks = chunk;
+    } else {
+        if ((!heap->arenas || heap->arena_used == ARENA_BYTES) && !map_arena(heap))
+            return NULL;
+        chunk = (char *)heap->arenas + heap->arena_used;
+        heap->arena_used += CHUNK_BYTES;
+    }
+    heap->chunk_count++;
+    return chunk;
+}
+
 /* Cuts a new chunk into blocks of the class. False when there is no memory. */
 static bool cut_chunk(struct ab_heap *heap, size_t cls)
 {
-    char *chunk = malloc(CHUNK_BYTES);
+    char *chunk = new_chunk(heap);
     if (!chunk)
         return false;
-    *(void **)(void *)chunk = heap->chunks;
-    heap->chunks = chunk;
     /* The first block starts 8 bytes into a step, so that what Lua gets, behind the
      * header, is aligned as malloc would. */
     size_t size = cls * STEP;
@@ -141,6 +184,11 @@ void ab_heap_fini(struct ab_heap *heap)
         void *chunk = heap->chunks;
         heap->chunks = *(void **)chunk;
         free(chunk);
+    }
+    while (heap->arenas) {
+        void *arena = heap->arenas;
+        heap->arenas = *(void **)arena;
+        munmap(arena, ARENA_BYTES);
     }
 }
 

@@ -32,7 +32,10 @@ struct ab_heap {
     bool refused; /* set when an allocation met a ceiling: Lua has collected everything */
     size_t fiber_limit_bytes;    /* for new accounts */
     void *free[AB_HEAP_CLASSES]; /* small blocks by size: lists of what was freed */
-    void *chunks;                /* owns; what they are cut from */
+    void *chunks;                /* owns; what they are cut from: the first ones, */
+    void *arenas;                /* owns; and whole huge pages, the newest first */
+    size_t arena_used;           /* bytes of the newest one */
+    size_t chunk_count;
 };
 
 void ab_heap_init(struct ab_heap *heap);

@@ -28,13 +28,18 @@ static int collect(struct ab_sched *s, int what, int kb)
     return result;
 }
 
-/* A heap of thousands of rollouts that wait may not double before it is looked at again,
- * as Lua would have it; a small one may. */
+/* A collection visits all that is alive, so its cost is shared by what was allocated
+ * since the last one: the more, the cheaper. But a heap of thousands of rollouts that
+ * wait may not double before it is looked at again, as Lua would have it. */
+static int slack_percent(size_t bytes)
+{
+    enum { SMALL_BYTES = 8 << 20, LARGE_BYTES = 128 << 20 };
+    return bytes <= SMALL_BYTES ? 100 : bytes <= LARGE_BYTES ? 40 : 20;
+}
+
 static void set_pause(struct ab_sched *s)
 {
-    enum { SMALL_BYTES = 8 << 20, SMALL_PERCENT = 100, LARGE_PERCENT = 20 };
-    size_t bytes = s->heap ? s->heap->bytes : 0;
-    int percent = bytes <= SMALL_BYTES ? SMALL_PERCENT : LARGE_PERCENT;
+    int percent = slack_percent(s->heap ? s->heap->bytes : 0);
     if (s->slack_percent == percent)
         return;
     s->slack_percent = percent;

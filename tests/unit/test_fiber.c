@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -328,6 +329,32 @@ static void test_blocks_keep_their_bytes(void **state)
     ab_heap_fini(&heap);
 }
 
+/* Beyond the first megabytes, across several huge pages: no block lies over another. */
+static void test_a_large_heap_keeps_its_bytes(void **state)
+{
+    enum { COUNT = 150000, SIZE = 100 };
+    struct ab_heap heap;
+    (void)state;
+    ab_heap_init(&heap);
+    int **blocks = calloc(COUNT, sizeof *blocks);
+    assert_non_null(blocks);
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i] = ab_heap_alloc(&heap, NULL, 0, SIZE);
+        assert_non_null(blocks[i]);
+        assert_int_equal((uintptr_t)blocks[i] % 8, 0);
+        for (size_t j = 0; j < SIZE / sizeof(int); j++)
+            blocks[i][j] = i;
+    }
+    for (int i = 0; i < COUNT; i++)
+        for (size_t j = 0; j < SIZE / sizeof(int); j++)
+            assert_int_equal(blocks[i][j], i);
+    for (int i = 0; i < COUNT; i++)
+        ab_heap_alloc(&heap, blocks[i], SIZE, 0);
+    assert_int_equal(heap.bytes, 0);
+    free(blocks);
+    ab_heap_fini(&heap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_a_handler_that_loops_for_ever_is_stopped),
         cmocka_unit_test(test_accounts_are_exact),
         cmocka_unit_test(test_blocks_keep_their_bytes),
+        cmocka_unit_test(test_a_large_heap_keeps_its_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
