@@ -25,14 +25,17 @@ def trajectory(line):
     return art.Trajectory.model_validate(line)
 
 
-def groups_of(path):
+def group_of(line):
     """Rollouts without a score are exceptions of their group: ART counts them and does not take them for reward 0."""
+    return art.TrajectoryGroup(
+        [trajectory(one) for one in line["trajectories"]], metadata=line["metadata"],
+        exceptions=[PydanticException.model_validate(one) for one in line["exceptions"]])
+
+
+def groups_of(path):
     with open(path, encoding="utf-8") as file:
         for text in file:
-            line = json.loads(text)
-            yield art.TrajectoryGroup(
-                [trajectory(one) for one in line["trajectories"]], metadata=line["metadata"],
-                exceptions=[PydanticException.model_validate(one) for one in line["exceptions"]])
+            yield group_of(json.loads(text))
 
 
 def sampled_tokens(trajectory):
@@ -55,7 +58,8 @@ def describe(group):
     return len(set(rewards)) > 1
 
 
-async def train(groups, options):
+async def registered(options):
+    """A model to train, and what trains it."""
     model = art.TrainableModel(name=options.model, project=options.project, base_model=options.base_model)
     if options.backend == "local":
         from art.local import LocalBackend
@@ -63,18 +67,26 @@ async def train(groups, options):
     else:
         backend = art.ServerlessBackend()
     await model.register(backend)
-    result = await backend.train(model, groups, learning_rate=options.learning_rate)
-    print(result)
+    return model, backend
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Train ART on exported groups.")
-    parser.add_argument("groups")
+async def train(groups, options):
+    model, backend = await registered(options)
+    print(await backend.train(model, groups, learning_rate=options.learning_rate))
+
+
+def add_options(parser):
     parser.add_argument("--backend", choices=["local", "serverless"])
     parser.add_argument("--model", default="agentbox")
     parser.add_argument("--project", default="agentbox")
     parser.add_argument("--base-model", default="Qwen/Qwen3-4B")
     parser.add_argument("--learning-rate", type=float, default=5e-6)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Train ART on exported groups.")
+    parser.add_argument("groups")
+    add_options(parser)
     options = parser.parse_args()
     groups = list(groups_of(options.groups))
     useful = [group for group in groups if describe(group)]

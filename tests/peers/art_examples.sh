@@ -9,9 +9,10 @@ python=$(newest_python 12)
 [ -n "$python" ] || skip "no Python 3.12 or newer, which openpipe-art with exchanges needs"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-py=$(venv openpipe-art-whole-0.5.23 "$python" pydantic==2.14.4 openai==2.54.0 anthropic==2.14.0 numpy==2.5.5 polars==2.1.0 orjson==3.13.0 \
-    requests==2.34.2 tblib==3.2.2 aiohttp==3.14.5 python-dotenv==1.2.4 --no-deps openpipe-art==0.5.23 2>"$out/why") || skip "$(cat "$out/why")"
-"$1" script "$here/_exports.lua" "$out" art:form=exchanges art:form=messages
+py=$(venv openpipe-art-examples-0.5.23 "$python" pydantic==2.14.4 openai==2.54.0 anthropic==2.14.0 numpy==2.5.5 polars==2.1.0 orjson==3.13.0 \
+    requests==2.34.2 tblib==3.2.2 aiohttp==3.14.5 python-dotenv==1.2.4 pyyaml==6.0.4 \
+    tqdm==4.70.1 --no-deps openpipe-art==0.5.23 2>"$out/why") || skip "$(cat "$out/why")"
+"$1" script "$here/_exports.lua" "$out" art:form=exchanges art:form=messages openai
 "$py" "$here/art_rows.py" "$out" "$root/examples/art_grpo_offline.py" || status=1
 cd "$out"
 "$1" script "$root/examples/art_grpo_offline.lua" >lua.txt 2>lua.err || { cat lua.txt lua.err; exit 1; }
@@ -22,4 +23,5 @@ grep -q "^fix_fizzbuzz: 4 trajectories, 0 exceptions, advantages \[" runs/grpo/g
 grep -q "^2 of 2 groups have something to learn from" runs/grpo/groups.jsonl.txt
 grep -q "sampled tokens \[[0-9]*, [0-9]*, [0-9]*, [0-9]*\]" art-exchanges.jsonl.txt
 echo "ok - the example makes groups that ART reads up to the training call"
+PYTHONPATH=$root/python/agentbox/src PYTHONDONTWRITEBYTECODE=1 "$py" "$root/tests/peers/art_online.py" "$1" "$out" || status=1
 exit ${status:-0}

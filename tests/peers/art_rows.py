@@ -1,10 +1,14 @@
 """ART's own tokenization of both forms of export -f art lines up with the calls that were recorded, and its TrajectoryGroup holds what the
 example makes of them."""
 import importlib.util
+import json
+import pathlib
 import sys
 
 import art
 from art.trajectories import TokenFlag
+from art.utils import sft
+from art.utils.trajectory_migration import deserialize_trajectory_groups
 from openai.types.chat.chat_completion import Choice
 
 from _judge import check, end, line_up, lines
@@ -47,7 +51,33 @@ def groups():
     assert all(one.initial_policy_version == 10 + int(group.metadata["group_id"][1:]) for group in found for one in group.trajectories)
 
 
+def stored(name):
+    """ART's reader of its own older group files takes the lines as they are; what it keeps is what the example makes of them."""
+    text = pathlib.Path(folder, name).read_text(encoding="utf-8")
+    for mine, group in zip(made.groups_of(f"{folder}/{name}"), deserialize_trajectory_groups(text), strict=True):
+        assert [one.model_dump() for one in group.trajectories] == [one.model_dump() for one in mine.trajectories]
+        assert len(group.exceptions) == len(mine.exceptions)
+
+
+def supervised():
+    """ART's reader of files for supervised training: every row, with its tools, ends with an assistant's message."""
+    rows = sorted(lines(folder, "openai.jsonl"), key=str)
+    found = list(sft.iterate_file(f"{folder}/openai.jsonl"))
+    assert sft.get_file_row_count(f"{folder}/openai.jsonl") == len(rows) == len(found) == 47
+    for row, one in zip(rows, sorted(found, key=lambda one: str({"messages": one.messages_and_choices, "tools": one.tools})), strict=True):
+        assert one.messages_and_choices == row["messages"] and one.tools == row["tools"]
+        assert one.messages()[-1]["role"] == "assistant"
+        for message in one.messages():
+            for call in message.get("tool_calls") or []:
+                assert isinstance(json.loads(call["function"]["arguments"]), dict)
+    chunks = list(sft.create_sft_dataset_iterator(found, show_progress=False))
+    assert sum(len(chunk.trajectories) for chunk in chunks) == 47
+
+
 check("choices hold every sampled token once, with its log-prob", lambda: line_up(folder, choices(), True))
 check("exchanges, as ART tokenizes them, hold every sampled token once", lambda: line_up(folder, histories(), True))
 check("groups of the example", groups)
+for name in ("art-messages.jsonl", "art-exchanges.jsonl"):
+    check(f"ART's own reader of {name}", lambda: stored(name))
+check("ART's reader of files for supervised training", supervised)
 end()

@@ -98,5 +98,6 @@ check("nothing is passed over", nothing_is_passed_over)
 check("rewards", rewards)
 check("branches line up to the token, with every sampled one", lambda: line_up(folder, rows(), True) or 1 / 0)
 check("samples of prime-rl line up to the token", lambda: line_up(folder, prime_rl("prime-rl.jsonl"), False))
-check("samples of prime-rl, a call each, hold every sampled token once", lambda: line_up(folder, list(prime_rl("prime-rl-stepwise.jsonl")), True))
+check("samples of prime-rl, a call each, hold every sampled token once",
+      lambda: line_up(folder, prime_rl("prime-rl-stepwise.jsonl"), True))
 end()
