@@ -29,7 +29,10 @@ local M = {}
 ---@field version_min integer?
 ---@field version_max integer?
 ---@field line table                # the whole record (docs/trajectories.md)
----@field columns agentbox.NodeColumns   # its nodes, messages as JSON text
+---@field columns agentbox.NodeColumns             # its nodes, messages as JSON text
+---@field message_columns agentbox.MessageColumns  # the members of their messages
+---@field call_columns agentbox.CallColumns
+---@field run_columns agentbox.RunColumns
 local Traj = {}
 
 local function value_of(field)
@@ -68,7 +71,10 @@ function lazy.tools(self) return plain_of(self.line.tools) end
 function lazy.task(self) return plain_of(self.line.task) or {} end
 function lazy.verify(self) return plain_of(self.line.verify) end
 function lazy.components(self) return plain_of(self.line.reward.components) end
-function lazy.columns(self) return self._from.columns or assert(columns.nodes(self.line)) end
+function lazy.columns(self) return assert(columns.nodes(self.line)) end
+function lazy.call_columns(self) return assert(columns.calls(self.line, self.columns)) end
+function lazy.run_columns(self) return assert(columns.runs(self.line, self.columns)) end
+function lazy.message_columns(self) return assert(columns.messages(self.columns.m)) end
 function lazy.outcome(self) return plain_of(self.line.reward.outcome) end
 
 function Traj.__index(self, key)
@@ -82,9 +88,10 @@ end
 
 --- Wraps a record.
 ---@param line table
----@param from? { blobs?: table<string, string>, read_blob?: fun(hash: string): string?, table?, task_id?: string, columns?: agentbox.NodeColumns }
+---@param from? { blobs?: table<string, string>, read_blob?: fun(hash: string): string?, table?, task_id?: string }
+---@param made? table      # the columns that its reader made
 ---@return agentbox.Traj
-function M.new(line, from)
+function M.new(line, from, made)
   local self = {
     line = line, id = line.id, run_id = line.run, task_id = from and from.task_id or (plain_of(line.task) or {}).id,
     final_status = value_of(line.final_status), stop_reason = line.stop.reason,
@@ -93,6 +100,7 @@ function M.new(line, from)
     version_min = value_of(line.policy.version_min), version_max = value_of(line.policy.version_max),
     error = value_of(line.error), _from = from or {},
   }
+  for name, value in pairs(made or {}) do self[name] = value end
   return setmetatable(self, Traj)
 end
 
@@ -148,6 +156,18 @@ end
 ---@return agentbox.Err? err
 function Traj:body(call, which)
   return body.bytes(self.line, call, which, function(hash) return read_blob(self, hash) end)
+end
+
+--- The JSON text of a call's response, from its place in `call_columns`; nil when there is none with the recorded hash, or it is
+--- no JSON.
+---@param i integer      # from 1
+---@return string?
+function Traj:response_text(i)
+  local calls = self.call_columns
+  local text, id = calls.response_body[i], calls.response_hash[i]
+  if text then return body.hash(text) == id and text or nil end
+  text = id and read_blob(self, id)
+  return text and body.hash(text) == id and json.raw(text) and text or nil
 end
 
 --- The bytes of an artifact, as the rollout left them (secrets replaced).

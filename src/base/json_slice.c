@@ -15,12 +15,29 @@ static const char *skip_space(const char *p, const char *end)
     return p;
 }
 
+#define ONES 0x0101010101010101u
+#define HIGH 0x8080808080808080u
+
+/* The next quote: most strings are short, and a call costs more than two words. */
+static const char *next_quote(const char *p, const char *end)
+{
+    for (int i = 0; i < 2 && end - p >= 8; i++, p += 8) {
+        uint64_t w;
+        memcpy(&w, p, 8);
+        w = le64toh(w) ^ (ONES * '"');
+        uint64_t found = (w - ONES) & ~w & HIGH; /* the lowest bit is exact */
+        if (found)
+            return p + __builtin_ctzll(found) / 8;
+    }
+    return p < end ? memchr(p, '"', (size_t)(end - p)) : NULL;
+}
+
 /* p is at an opening quote; returns what is behind the closing one. A quote behind an odd
  * number of backslashes is part of the string. */
 static const char *skip_string(const char *p, const char *end)
 {
     const char *from = p + 1, *quote = from;
-    while (quote < end && (quote = memchr(quote, '"', (size_t)(end - quote)))) {
+    while ((quote = next_quote(quote, end))) {
         const char *slash = quote;
         while (slash > from && slash[-1] == '\\')
             slash--;
@@ -35,16 +52,15 @@ static const char *skip_string(const char *p, const char *end)
  * }. Of the classic zero-byte test the lowest bit is exact. */
 static const char *next_mark(const char *p, const char *end)
 {
-    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
     while (end - p >= 8) {
         uint64_t w;
         memcpy(&w, p, 8);
-        w = le64toh(w) | (ones * 0x20);
-        uint64_t quote = w ^ (ones * '"'), open = w ^ (ones * '{'),
-                 close = w ^ (ones * '}');
-        uint64_t found = (((quote - ones) & ~quote) | ((open - ones) & ~open) |
-                          ((close - ones) & ~close)) &
-                         high;
+        w = le64toh(w) | (ONES * 0x20);
+        uint64_t quote = w ^ (ONES * '"'), open = w ^ (ONES * '{'),
+                 close = w ^ (ONES * '}');
+        uint64_t found = (((quote - ONES) & ~quote) | ((open - ONES) & ~open) |
+                          ((close - ONES) & ~close)) &
+                         HIGH;
         if (found)
             return p + __builtin_ctzll(found) / 8;
         p += 8;
@@ -70,60 +86,28 @@ static const char *skip_container(const char *p, const char *end)
     return end;
 }
 
-static const char *skip_value(const char *p, const char *end)
+bool ab_json_open(struct ab_json_walk *walk, char bracket)
 {
-    if (*p == '"')
-        return skip_string(p, end);
-    if (*p == '{' || *p == '[')
-        return skip_container(p, end);
-    while (p < end && *p != ',' && *p != '}' && *p != ']' && !ab_json_is_space(*p))
-        p++;
-    return p;
-}
-
-static bool begin(struct ab_json_walk *walk, const char *text, size_t len, char bracket)
-{
-    const char *end = text + len, *p = skip_space(text, end);
-    if (p == end || *p != bracket)
+    walk->p = skip_space(walk->p, walk->end);
+    if (walk->p == walk->end || *walk->p != bracket)
         return false;
-    *walk = (struct ab_json_walk){p + 1, end};
+    walk->p++;
     return true;
 }
 
-bool ab_json_walk_object(struct ab_json_walk *walk, const char *text, size_t len)
-{
-    return begin(walk, text, len, '{');
-}
-
-bool ab_json_walk_array(struct ab_json_walk *walk, const char *text, size_t len)
-{
-    return begin(walk, text, len, '[');
-}
-
-/* Moves to what comes next in the container; false at its end. */
-static bool go_on(struct ab_json_walk *walk)
+bool ab_json_next(struct ab_json_walk *walk)
 {
     const char *p = skip_space(walk->p, walk->end);
     if (p < walk->end && *p == ',')
         p = skip_space(p + 1, walk->end);
-    walk->p = p;
-    return p < walk->end && *p != '}' && *p != ']';
+    bool more = p < walk->end && *p != '}' && *p != ']';
+    walk->p = more || p == walk->end ? p : p + 1;
+    return more;
 }
 
-bool ab_json_next_element(struct ab_json_walk *walk, struct ab_json_slice *value)
+bool ab_json_next_key(struct ab_json_walk *walk, struct ab_json_slice *key)
 {
-    if (!go_on(walk))
-        return false;
-    const char *p = skip_value(walk->p, walk->end);
-    *value = (struct ab_json_slice){walk->p, (size_t)(p - walk->p)};
-    walk->p = p;
-    return p > value->s;
-}
-
-bool ab_json_next_member(struct ab_json_walk *walk, struct ab_json_slice *key,
-                         struct ab_json_slice *value)
-{
-    if (!go_on(walk) || *walk->p != '"')
+    if (!ab_json_next(walk) || *walk->p != '"')
         return false;
     const char *p = skip_string(walk->p, walk->end);
     if (p - walk->p < 2)
@@ -132,8 +116,24 @@ bool ab_json_next_member(struct ab_json_walk *walk, struct ab_json_slice *key,
     p = skip_space(p, walk->end);
     if (p == walk->end || *p != ':')
         return false;
-    walk->p = p + 1;
-    return ab_json_next_element(walk, value);
+    walk->p = skip_space(p + 1, walk->end);
+    return true;
+}
+
+struct ab_json_slice ab_json_value(struct ab_json_walk *walk)
+{
+    const char *from = skip_space(walk->p, walk->end), *p = from;
+    if (p < walk->end && *p == '"') {
+        p = skip_string(p, walk->end);
+    } else if (p < walk->end && (*p == '{' || *p == '[')) {
+        p = skip_container(p, walk->end);
+    } else {
+        while (p < walk->end && *p != ',' && *p != '}' && *p != ']' &&
+               !ab_json_is_space(*p))
+            p++;
+    }
+    walk->p = p;
+    return (struct ab_json_slice){from, (size_t)(p - from)};
 }
 
 bool ab_json_is_key(struct ab_json_slice key, const char *name, size_t len)

@@ -1,11 +1,11 @@
 /* json_slice.h - members and elements of a JSON text as slices of it: nothing is built,
- * nothing copied.
+ * nothing copied, each byte looked at once.
  *
- *     struct ab_json_walk walk;
- *     struct ab_json_slice key, value;
- *     if (ab_json_walk_object(&walk, text, len))
- *         while (ab_json_next_member(&walk, &key, &value))
- *             ...
+ *     struct ab_json_walk walk = {text, text + len};
+ *     struct ab_json_slice key;
+ *     if (ab_json_open(&walk, '{'))
+ *         while (ab_json_next_key(&walk, &key))
+ *             value = ab_json_value(&walk);    // or ab_json_open() again, and so on
  *
  * For text that is known to be valid, as parts of a parsed document are. Of other text
  * the slices say nothing, but they are always inside it.
@@ -24,15 +24,17 @@ struct ab_json_walk {
     const char *p, *end; /* borrowed */
 };
 
-/* Begins a walk. False when the text is no object or no array. */
-bool ab_json_walk_object(struct ab_json_walk *walk, const char *text, size_t len);
-bool ab_json_walk_array(struct ab_json_walk *walk, const char *text, size_t len);
+/* At a value: goes inside when it is an array '[' or an object '{', else stays. */
+bool ab_json_open(struct ab_json_walk *walk, char bracket);
 
-/* The next one, false after the last. A key is given without its quotes, its escapes as
- * they are. */
-bool ab_json_next_member(struct ab_json_walk *walk, struct ab_json_slice *key,
-                         struct ab_json_slice *value);
-bool ab_json_next_element(struct ab_json_walk *walk, struct ab_json_slice *value);
+/* Inside: goes to the next element; false and behind the bracket after the last. */
+bool ab_json_next(struct ab_json_walk *walk);
+
+/* The same in an object, and its key without the quotes, its escapes as they are. */
+bool ab_json_next_key(struct ab_json_walk *walk, struct ab_json_slice *key);
+
+/* At a value: goes behind it. Empty when there is none. */
+struct ab_json_slice ab_json_value(struct ab_json_walk *walk);
 
 /* Whether the key, as a walk gives it, is that name. */
 bool ab_json_is_key(struct ab_json_slice key, const char *name, size_t len);

@@ -84,6 +84,7 @@ struct name {
 
 struct row {
     int count;
+    bool nulls; /* a nil is written as null, not left out */
     struct name names[MAX_NAMES];
 };
 
@@ -113,12 +114,16 @@ static void put_row(lua_State *L, const struct row *row, const char *names, int 
     size_t start = out->len + 1;
     ab_buf_putc(out, '{');
     for (int i = 0; i < row->count; i++) {
-        if (lua_isnil(L, first + i))
+        bool nil = lua_isnil(L, first + i);
+        if (nil && !row->nulls)
             continue;
         const struct name *name = &row->names[i];
         uint32_t comma = out->len == start;
         ab_buf_put(out, names + name->at + comma, name->len - comma);
-        put_value(L, first + i, name->text, out);
+        if (nil)
+            ab_buf_put(out, "null", 4);
+        else
+            put_value(L, first + i, name->text, out);
     }
     ab_buf_putc(out, '}');
 }
@@ -165,15 +170,18 @@ static int l_put_all(lua_State *L)
     return 1;
 }
 
-/* A function of the names at 1, of which those in the set at 2 have JSON text. */
+/* A function of the names at 1, of which those in the set at 2 have JSON text; at 3
+ * whether nil is null. */
 static int push_writer(lua_State *L, lua_CFunction put)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
+    bool nulls = lua_toboolean(L, 3);
     lua_settop(L, 2);
     lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
     luaL_argcheck(L, n > 0 && n <= MAX_NAMES, 1, "1 to 32 names expected");
     struct row *row = lua_newuserdatauv(L, sizeof *row, 0);
     row->count = (int)n;
+    row->nulls = nulls;
     struct ab_buf *bytes = abl_take_buf(L);
     for (int i = 0; i < row->count; i++) {
         size_t len, start = bytes->len;
@@ -207,6 +215,27 @@ int abl_json_row(lua_State *L)
 int abl_json_rows(lua_State *L)
 {
     return push_writer(L, l_put_all);
+}
+
+int abl_json_member(lua_State *L)
+{
+    size_t len;
+    const char *object = luaL_checklstring(L, 1, &len);
+    luaL_argcheck(L, len > 1 && object[len - 1] == '}', 1, "an object expected");
+    luaL_checkstring(L, 2);
+    luaL_checkany(L, 3);
+    lua_settop(L, 3);
+    struct ab_buf *out = abl_take_buf(L);
+    ab_buf_put(out, object, len - 1);
+    if (len > 2)
+        ab_buf_putc(out, ',');
+    put_value(L, 2, false, out);
+    ab_buf_putc(out, ':');
+    put_value(L, 3, false, out);
+    ab_buf_putc(out, '}');
+    lua_pushlstring(L, out->data, out->len);
+    abl_return_buf(L, 4);
+    return 1;
 }
 
 int abl_json_tuple(lua_State *L)

@@ -13,10 +13,14 @@ int abl_json_shape(lua_State *L);
  * itself, and is not checked. */
 int abl_json_row(lua_State *L);
 
-/* rows(names, texts) -> put(from, to, column, ...) -> the JSON text of a list of such
- * objects, from the elements from..to of a table for each name; a value that is no table
- * is the same in all of them. */
+/* rows(names, texts [, nulls]) -> put(from, to, column, ...) -> the JSON text of a list
+ * of such objects, from the elements from..to of a table for each name; a value that is
+ * no table is the same in all of them. */
 int abl_json_rows(lua_State *L);
+
+/* member(text, name, value) -> the text of an object, as row() writes it, with one more
+ * member behind the others */
+int abl_json_member(lua_State *L);
 
 /* tuple(value, ...) -> the JSON text of the list of them */
 int abl_json_tuple(lua_State *L);

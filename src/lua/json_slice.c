@@ -22,6 +22,8 @@ struct field {
 
 struct plan {
     int fields, objects, columns;
+    int first[MAX_FIELDS +
+              2];          /* of an object: its fields are [first, next one's first) */
     bool text[MAX_FIELDS]; /* of a column: it is JSON text, whatever it is */
     struct field field[MAX_FIELDS];
 };
@@ -64,6 +66,22 @@ static void add_path(lua_State *L, struct plan *plan, const char *path)
     plan->text[plan->columns++] = text;
 }
 
+/* Puts the fields of each object together. */
+static void sort_fields(struct plan *plan)
+{
+    struct field sorted[MAX_FIELDS];
+    int n = 0;
+    for (int object = 0; object <= plan->objects; object++) {
+        plan->first[object] = n;
+        for (int i = 0; i < plan->fields; i++) {
+            if (plan->field[i].object == object)
+                sorted[n++] = plan->field[i];
+        }
+    }
+    plan->first[plan->objects + 1] = n;
+    memcpy(plan->field, sorted, sizeof sorted[0] * (size_t)n);
+}
+
 /* Pushes the plan of the list of names at 1, and what keeps its names alive. */
 static void push_plan(lua_State *L)
 {
@@ -78,6 +96,7 @@ static void push_plan(lua_State *L)
         lua_rawseti(L, 3, i);
     }
     lua_pop(L, 1);
+    sort_fields(plan);
 }
 
 /* ---- looking ---- */
@@ -85,10 +104,8 @@ static void push_plan(lua_State *L)
 /* Nothing is found of an object any more: its key came again. */
 static void forget(const struct plan *plan, int object, struct ab_json_slice *found)
 {
-    for (int i = 0; i < plan->fields; i++) {
+    for (int i = plan->first[object]; i < plan->first[object + 1]; i++) {
         const struct field *f = &plan->field[i];
-        if (f->object != object)
-            continue;
         if (f->column >= 0)
             found[f->column].s = NULL;
         if (f->inside >= 0)
@@ -96,27 +113,60 @@ static void forget(const struct plan *plan, int object, struct ab_json_slice *fo
     }
 }
 
-/* Fills in what is found of the object's members. Recursion is as deep as the paths. */
-static bool look(const struct plan *plan, int object, struct ab_json_slice text,
+static bool look(const struct plan *plan, int object, struct ab_json_walk *walk,
+                 struct ab_json_slice *found);
+
+/* The fields that a key is the name of. */
+struct match {
+    int column[MAX_FIELDS], columns;
+    int inside; /* or -1 */
+};
+
+static void find_fields(const struct plan *plan, int object, struct ab_json_slice key,
+                        bool escaped, struct match *m)
+{
+    for (int i = plan->first[object]; i < plan->first[object + 1]; i++) {
+        const struct field *f = &plan->field[i];
+        bool same = escaped ? ab_json_is_key(key, f->name, f->len)
+                            : f->len == key.len && memcmp(f->name, key.s, key.len) == 0;
+        if (same && f->column >= 0)
+            m->column[m->columns++] = f->column;
+        if (same && f->inside >= 0)
+            m->inside = f->inside;
+    }
+}
+
+/* The value of a member that the walk is at. */
+static void take_member(const struct plan *plan, int object, struct ab_json_slice key,
+                        struct ab_json_walk *walk, struct ab_json_slice *found)
+{
+    struct match m;
+    m.columns = 0;
+    m.inside = -1;
+    find_fields(plan, object, key, false, &m);
+    if (m.columns == 0 && m.inside < 0 && memchr(key.s, '\\', key.len))
+        find_fields(plan, object, key, true, &m);
+    struct ab_json_slice value = {walk->p, 0};
+    if (m.inside >= 0)
+        forget(plan, m.inside, found);
+    if (m.inside >= 0 && look(plan, m.inside, walk, found))
+        value.len = (size_t)(walk->p - value.s);
+    else
+        value = ab_json_value(walk);
+    for (int i = 0; i < m.columns && value.len > 0; i++)
+        found[m.column[i]] = value;
+}
+
+/* Fills in what is found of the members of the object that the walk is at. Recursion is
+ * as deep as the paths. */
+static bool look(const struct plan *plan, int object, struct ab_json_walk *walk,
                  struct ab_json_slice *found)
 {
-    struct ab_json_walk walk;
-    struct ab_json_slice key, value;
-    if (!ab_json_walk_object(&walk, text.s, text.len))
+    struct ab_json_slice key;
+    if (!ab_json_open(walk, '{'))
         return false;
-    while (ab_json_next_member(&walk, &key, &value)) {
-        for (int i = 0; i < plan->fields; i++) {
-            const struct field *f = &plan->field[i];
-            if (f->object != object || !ab_json_is_key(key, f->name, f->len))
-                continue;
-            if (f->column >= 0)
-                found[f->column] = value;
-            if (f->inside >= 0) {
-                forget(plan, f->inside, found);
-                look(plan, f->inside, value, found);
-            }
-        }
-    }
+    while (ab_json_next_key(walk, &key))
+        take_member(plan, object, key, walk, found);
     return true;
 }
 
@@ -203,36 +253,47 @@ static struct ab_json_slice check_text(lua_State *L)
     return text;
 }
 
-/* Looks at one more element; its findings are the last ones in `found`. */
-static bool take(const struct plan *plan, struct ab_json_slice text, struct ab_buf *found)
+static struct ab_json_walk walk_of(struct ab_json_slice text)
 {
-    size_t bytes = (size_t)plan->columns * sizeof text;
+    return (struct ab_json_walk){text.s, text.s + text.len};
+}
+
+/* Looks at one more element; its findings are the last ones in `found`. */
+static bool take(const struct plan *plan, struct ab_json_walk *walk, struct ab_buf *found)
+{
+    size_t bytes = (size_t)plan->columns * sizeof(struct ab_json_slice);
     void *room = ab_buf_reserve(found, bytes);
     memset(room, 0, bytes);
     ab_buf_advance(found, bytes);
-    return text.s && look(plan, 0, text, room);
+    return look(plan, 0, walk, room);
+}
+
+static lua_Integer take_texts(lua_State *L, const struct plan *plan, struct ab_buf *found)
+{
+    lua_Integer n = 0;
+    for (; n < MAX_ELEMENTS && lua_rawgeti(L, 1, n + 1) != LUA_TNIL; n++) {
+        struct ab_json_slice text = text_at(L, -1); /* the table keeps it */
+        struct ab_json_walk walk = walk_of(text);
+        if (!text.s || !take(plan, &walk, found))
+            return -1;
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return n;
 }
 
 /* Looks at every element of what is at 1; how many there were, -1 when one is no object.
  */
 static lua_Integer take_all(lua_State *L, const struct plan *plan, struct ab_buf *found)
 {
+    if (lua_istable(L, 1))
+        return take_texts(L, plan, found);
+    struct ab_json_walk walk = walk_of(check_text(L));
     lua_Integer n = 0;
-    if (lua_istable(L, 1)) {
-        for (; n < MAX_ELEMENTS && lua_rawgeti(L, 1, n + 1) != LUA_TNIL; n++) {
-            if (!take(plan, text_at(L, -1), found)) /* the table keeps the text */
-                return -1;
-            lua_pop(L, 1);
-        }
-        lua_pop(L, 1);
-        return n;
-    }
-    struct ab_json_walk walk;
-    struct ab_json_slice list = check_text(L), element;
-    if (!ab_json_walk_array(&walk, list.s, list.len))
+    if (!ab_json_open(&walk, '['))
         return -1;
-    for (; n < MAX_ELEMENTS && ab_json_next_element(&walk, &element); n++) {
-        if (!take(plan, element, found))
+    for (; n < MAX_ELEMENTS && ab_json_next(&walk); n++) {
+        if (!take(plan, &walk, found))
             return -1;
     }
     return n;
@@ -271,7 +332,8 @@ static int l_pick(lua_State *L)
     const struct plan *plan = lua_touserdata(L, lua_upvalueindex(1));
     struct ab_json_slice found[MAX_FIELDS] = {{0}};
     lua_settop(L, 1);
-    if (!look(plan, 0, check_text(L), found))
+    struct ab_json_walk walk = walk_of(check_text(L));
+    if (!look(plan, 0, &walk, found))
         return 0;
     luaL_checkstack(L, plan->columns + 4, NULL);
     struct ab_buf *scratch = abl_take_buf(L);
@@ -297,17 +359,18 @@ int abl_json_pick(lua_State *L)
 
 int abl_json_entries(lua_State *L)
 {
-    struct ab_json_walk walk;
-    struct ab_json_slice key, value, text = check_text(L);
+    struct ab_json_slice key;
+    struct ab_json_walk walk = walk_of(check_text(L));
     lua_settop(L, 1);
-    if (!ab_json_walk_object(&walk, text.s, text.len))
+    if (!ab_json_open(&walk, '{'))
         return 0;
     struct ab_buf *scratch = abl_take_buf(L);
     lua_newtable(L);
     lua_newtable(L);
-    for (lua_Integer n = 1; ab_json_next_member(&walk, &key, &value); n++) {
+    for (lua_Integer n = 1; ab_json_next_key(&walk, &key); n++) {
         push_string(L, (struct ab_json_slice){key.s - 1, key.len + 2}, scratch);
         lua_rawseti(L, 3, n);
+        struct ab_json_slice value = ab_json_value(&walk);
         lua_pushlstring(L, value.s, value.len);
         lua_rawseti(L, 4, n);
     }
@@ -317,13 +380,15 @@ int abl_json_entries(lua_State *L)
 
 int abl_json_elements(lua_State *L)
 {
-    struct ab_json_walk walk;
-    struct ab_json_slice value, text = check_text(L);
+    struct ab_json_walk walk = walk_of(check_text(L));
     lua_settop(L, 1);
-    if (!ab_json_walk_array(&walk, text.s, text.len))
+    if (!ab_json_open(&walk, '['))
         return 0;
     lua_newtable(L);
-    for (lua_Integer n = 1; ab_json_next_element(&walk, &value); n++) {
+    for (lua_Integer n = 1; ab_json_next(&walk); n++) {
+        struct ab_json_slice value = ab_json_value(&walk);
+        if (value.len == 0)
+            break;
         lua_pushlstring(L, value.s, value.len);
         lua_rawseti(L, 2, n);
     }

@@ -1,4 +1,5 @@
 local lu = require "luaunit"
+local agentbox = require "agentbox.formats.agentbox"
 local foreign = require "agentbox.store.foreign"
 local json = require "agentbox.json"
 local made = dofile((arg[0]:gsub("lua/[^/]*$", "support/rollouts.lua")))
@@ -68,9 +69,9 @@ end
 
 function M.test_agentbox_round_trip()
   for _, result in ipairs { {}, UNSCORED } do
-    local first = json.encode((convert("agentbox", made.sample():finish(result))), { indent = 2 })
+    local first = agentbox.text(made.sample():finish(result))
     local t = assert(foreign.read(first))
-    lu.assertEquals(json.encode((convert("agentbox", t)), { indent = 2 }), first)
+    lu.assertEquals(agentbox.text(t), first)
   end
 end
 

@@ -18,16 +18,17 @@ static char *exact_copy(const char *text, size_t len)
 
 static void check_members(const char *text, const char *expected)
 {
-    struct ab_json_walk walk;
     struct ab_json_slice key, value;
     struct ab_buf out;
     ab_buf_init(&out, 0);
     /* An exact copy, so that a sanitizer sees every byte read beyond the text. */
     size_t len = strlen(text);
     char *copy = exact_copy(text, len);
-    if (ab_json_walk_object(&walk, copy, len)) {
+    struct ab_json_walk walk = {copy, copy + len};
+    if (ab_json_open(&walk, '{')) {
         ab_buf_putc(&out, '!');
-        while (ab_json_next_member(&walk, &key, &value)) {
+        while (ab_json_next_key(&walk, &key)) {
+            value = ab_json_value(&walk);
             ab_buf_put(&out, key.s, key.len);
             ab_buf_putc(&out, '=');
             ab_buf_put(&out, value.s, value.len);
@@ -41,15 +42,16 @@ static void check_members(const char *text, const char *expected)
 
 static void check_elements(const char *text, const char *expected)
 {
-    struct ab_json_walk walk;
     struct ab_json_slice value;
     struct ab_buf out;
     ab_buf_init(&out, 0);
     size_t len = strlen(text);
     char *copy = exact_copy(text, len);
-    if (ab_json_walk_array(&walk, copy, len)) {
+    struct ab_json_walk walk = {copy, copy + len};
+    if (ab_json_open(&walk, '[')) {
         ab_buf_putc(&out, '!');
-        while (ab_json_next_element(&walk, &value)) {
+        while (ab_json_next(&walk)) {
+            value = ab_json_value(&walk);
             ab_buf_put(&out, value.s, value.len);
             ab_buf_putc(&out, ';');
         }
@@ -90,11 +92,12 @@ static void test_text_cut_anywhere(void **state)
     (void)state;
     const char *text = "{\"a\\\"b\":[1,{\"c\":\"d\\\\\"}],\"e\":{\"f\":[]},\"g\":-1.5e3}";
     for (size_t len = 0; len <= strlen(text); len++) {
-        struct ab_json_walk walk;
         struct ab_json_slice key, value;
         char *copy = exact_copy(text, len);
-        if (ab_json_walk_object(&walk, copy, len)) {
-            while (ab_json_next_member(&walk, &key, &value)) {
+        struct ab_json_walk walk = {copy, copy + len};
+        if (ab_json_open(&walk, '{')) {
+            while (ab_json_next_key(&walk, &key)) {
+                value = ab_json_value(&walk);
                 assert_true(key.s >= copy && key.s + key.len <= copy + len);
                 assert_true(value.s >= copy && value.s + value.len <= copy + len);
             }

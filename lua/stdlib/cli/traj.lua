@@ -49,7 +49,7 @@ local function show(args)
   local t, err = require "agentbox.traj".load(args.path)
   if not t then return nil, err end
   if args.json then
-    put(require "agentbox.json".encode(require "agentbox.formats.agentbox".convert(t), { indent = 2 }), "\n")
+    put(require "agentbox.formats.agentbox".text(t), "\n")
   else
     show_text(t)
   end

@@ -1,4 +1,5 @@
 --- The writing side of exports: trajectories in, documents or lines out, nothing half written.
+local document = require "agentbox.formats._document"
 local err = require "agentbox.err"
 local fs = require "agentbox.sys.fs"
 local groups = require "agentbox.export.groups"
@@ -7,12 +8,6 @@ local os_ = require "agentbox.sys.os"
 local read = require "agentbox.store.read"
 
 local M = {}
-
--- What `convert` made as text is one line; where a document has a layout, it is made anew.
-local function encode(format, doc)
-  if json.type(doc) ~= "raw" then return json.encode(doc, format.layout) end
-  return format.layout and json.encode(doc:decode(), format.layout) or doc:text()
-end
 
 local function line_of(doc) return json.type(doc) == "raw" and doc:text() or json.encode(doc) end
 
@@ -121,7 +116,7 @@ function M.to_folder(job, inputs)
     local doc = take(job, t)
     if not doc then return end
     local path = file_name(job, t, taken)
-    local done, bad = fs.write(part_of(path), encode(job.format, doc))
+    local done, bad = fs.write(part_of(path), document(doc, job.format.layout))
     if not done then job.failed = bad end
     files[#files + 1] = path
   end)
@@ -225,7 +220,7 @@ function M.to_document(job, inputs)
     return nil, err.new("badarg", ("format %s writes lines: name a file that ends in .jsonl"):format(job.format.name))
   end
   table.insert(job.result.files, job.out)
-  return fs.write(job.out, encode(job.format, doc)) -- which moves a whole file to its name
+  return fs.write(job.out, document(doc, job.format.layout)) -- which moves a whole file to its name
 end
 
 return M

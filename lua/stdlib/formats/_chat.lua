@@ -21,7 +21,6 @@ local M = {
 
 local ROLES = { system = true, user = true, assistant = true, tool = true, developer = true }
 
-local of_messages = sys.split { "role", "&content", "&tool_calls", "&tool_call_id", "&name", "reasoning_content", "reasoning" }
 local of_calls = sys.split { "&id", "&function.name", "&function.arguments", "function.arguments" }
 
 local put_messages = sys.rows({ "role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name" },
@@ -139,8 +138,7 @@ function M.columns(t, opts, put)
   if reason then return nil, reason end
   local path, texts, found = columns.path(t.columns, json.plain(t.line.leaf)), {}, { bad = 0, reasoning = 0 }
   for i, at in ipairs(path) do texts[i] = t.columns.m[at] end
-  local of = {}
-  of.n, of.role, of.content, of.calls, of.id, of.name, of.thought, of.reasoning = of_messages(texts)
+  local of = columns.messages(texts)
   of.n = last_assistant(of.role, of.n)
   if not of.n then return nil, "no assistant message" end
   for i = 1, of.n do

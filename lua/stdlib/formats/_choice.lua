@@ -2,6 +2,7 @@
 --- chat completion object (OpenAI API specification of 2025); log-probs and token ids stay JSON text, unless
 --- the server broke its reply into lines, which a line of JSON cannot hold.
 local json = require "agentbox.json"
+local sys = require "agentbox.sys.json"
 local tokens = require "agentbox.record.tokens"
 
 local M = {}
@@ -66,6 +67,35 @@ function M.of(t, node)
   local response = M.response(t, call)
   local choices = response and response.choices
   return type(choices) == "table" and choices[1] or nil, response
+end
+
+local choices_of = sys.pick { "choices" }
+
+--- The choice that call `i` (from 1) gave, as JSON text on one line; nil when there is none on record.
+---@param t agentbox.Traj
+---@param i integer
+---@return string? choice
+---@return string? response    # the text that it stands in
+function M.text(t, i)
+  local own = t.call_columns.choice[i]
+  if own then return own end
+  local response = t:response_text(i)
+  local choices = response and choices_of(response)
+  local list = choices and sys.elements(choices)
+  local first = list and list[1]
+  if first and (first:find("\n", 1, true) or first:find("\r", 1, true)) then first = json.encode(sys.trusted(first)) end
+  return first, response
+end
+
+--- Whether any call failed.
+---@param t agentbox.Traj
+---@return boolean
+function M.failed(t)
+  local calls = t.call_columns
+  for i = 1, calls.n do
+    if calls.error[i] then return true end
+  end
+  return false
 end
 
 --- The finish reason as openai's types know it; nil when they do not.

@@ -4,20 +4,28 @@
 --- `duration_s` is measured, `reward` is null when the rollout was not scored, token counts are null when the server
 --- told none.
 local choice = require "agentbox.formats._choice"
+local columns = require "agentbox.record.columns"
+local document = require "agentbox.formats._document"
 local json = require "agentbox.json"
 local outcome = require "agentbox.outcome"
+local sys = require "agentbox.sys.json"
 local time = require "agentbox.sys.time"
+local traj = require "agentbox.traj"
 
 local M = {
   api = 1,
   name = "agentbox",
   summary = "AgentBox's trajectory JSON, one document per rollout",
   extension = ".json",
+  reads = "columns",
   layout = { indent = 2 },
   never = { "requests", "token planes beside the choice", "sandbox and modules" },
 }
 
 local CAP = 16384
+
+local new_document = sys.shape("task_id", "run_id", "messages", "tool_call_records", "reward", "final_status", "metrics", "metadata",
+  "error", "model", "tool_mode", "tools", "created_at", "finished_at")
 
 -- AgentBox knows four stop reasons; they follow from the status that a stop leads to without a verdict.
 local STOP_REASONS = { failed = "final_answer", max_steps = "max_steps", timeout = "timeout", error = "error" }
@@ -36,99 +44,106 @@ local function float(value)
   return type(value) == "number" and value + 0.0 or json.null
 end
 
-local function object(keys, values)
-  local out = json.object {}
-  for _, key in ipairs(keys) do out[key] = null(values[key]) end
-  return out
+-- AgentBox's objects have all their members.
+local put_call = sys.row({ "id", "type", "function" }, { id = true, ["function"] = true }, true)
+local put_function = sys.row({ "name", "arguments" }, { name = true, arguments = true }, true)
+local put_messages = sys.rows({ "role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content", "raw" },
+  { content = true, tool_calls = true, tool_call_id = true, name = true, raw = true }, true)
+local put_records = sys.rows({ "step", "tool_call_id", "name", "arguments", "result", "is_error", "duration_s" },
+  { tool_call_id = true, name = true, arguments = true, result = true, is_error = true }, true)
+local calls_of = sys.split { "&id", "&function.name", "&function.arguments", "function.arguments" }
+
+-- Whether JSON text is that of a string.
+local function is_string(text) return text ~= nil and text:byte() == 34 end
+
+-- The text of a content, as the JSON text of a string.
+local function text_of(content)
+  if is_string(content) then return content end
+  return json.encode(traj.text { content = content and json.decode(content) })
 end
 
-local function tool_calls_of(message)
-  local calls = message.tool_calls
-  if not calls or calls == json.null or #calls == 0 then return json.null end
-  local out = json.array {}
-  for i, call in ipairs(calls) do
-    out[i] = object({ "id", "type", "function" }, {
-      id = call.id, type = "function",
-      ["function"] = object({ "name", "arguments" }, call["function"]),
-    })
+-- The calls of a message, by the place of its node; false for none. They are looked at for every one of them.
+local function calls_at(t, at, known)
+  local calls = known[at]
+  if calls == nil then
+    local text, n = t.message_columns.calls[at], nil
+    calls = {}
+    if text then n, calls.id, calls.name, calls.arguments, calls.text = calls_of(text) end
+    calls.n = n
+    calls = n and n > 0 and calls
+    known[at] = calls
   end
-  return out
+  return calls
 end
 
-local function reasoning_of(message)
-  for _, name in ipairs { "reasoning_content", "reasoning" } do
-    if type(message[name]) == "string" then return message[name] end
-  end
+local function tool_calls_of(calls)
+  if not calls then return nil end
+  local list = {}
+  for i = 1, calls.n do list[i] = put_call(calls.id[i], "function", put_function(calls.name[i], calls.arguments[i])) end
+  return "[" .. table.concat(list, ",") .. "]"
 end
 
 -- AgentBox's content is a string or null; the text of content parts is joined.
-local function content_of(message, lost)
-  local content = message.content
-  if type(content) ~= "table" or content == json.null then return content end
+local function content_of(content, lost)
+  if content == "null" then return content end
   lost "content parts other than text"
-  return require("agentbox.traj").text(message)
+  return text_of(content)
 end
 
-local function name_of(t, step)
-  local run = step.node.r and t.line.tool_runs[step.node.r + 1]
-  return step.message.name or run and run.name
-end
-
-local function message_of(t, step, lost)
-  local message = step.message
-  return object({ "role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content", "raw" }, {
-    role = message.role, content = content_of(message, lost), tool_calls = tool_calls_of(message),
-    tool_call_id = message.tool_call_id, name = name_of(t, step), reasoning_content = reasoning_of(message),
-    raw = message.role == "assistant" and choice.of(t, step.node) or nil,
-  })
-end
-
--- Reads messages of nodes, each once: an assistant's is looked at for every one of its calls.
-local function reader()
-  local known = {}
-  return function(node)
-    local message = known[node]
-    if not message then
-      message = choice.message(node)
-      known[node] = message
+local function messages_of(t, path, known, lost)
+  local of, nodes, runs = columns.along(t.message_columns, path), t.columns, t.run_columns
+  local role, content, calls, name, thought, raw = of.role, {}, {}, {}, {}, {}
+  for i, at in ipairs(path) do
+    local said, first, run = of.content[i], of.thought[i], nodes.r[at]
+    content[i] = is_string(said) and said or said and content_of(said, lost)
+    if of.calls[i] then calls[i] = tool_calls_of(calls_at(t, at, known)) end
+    name[i] = of.name[i] or run and runs.name[run + 1]
+    if first or of.reasoning[i] then
+      thought[i] = type(first) == "string" and first or type(of.reasoning[i]) == "string" and of.reasoning[i] or nil
     end
-    return message
+    if role[i] == "assistant" and nodes.c[at] then raw[i] = choice.text(t, nodes.c[at] + 1) end
+  end
+  return sys.trusted(put_messages(1, #path, role, content, calls, of.id, name, thought, raw))
+end
+
+-- Where the assistant's message stands that a run's result answers; nil when there is none.
+local function owner_of(t, run)
+  local p, o = t.columns.p, t.columns.o
+  local at = run and p[run + 1]
+  while at do
+    if o[at + 1] ~= "tool" and t.message_columns.role[at + 1] == "assistant" then return at + 1 end
+    at = p[at + 1]
   end
 end
 
--- The tool call that a run answered, from the assistant message before its tool message.
-local function request_of(t, run, read)
-  local nodes = t.line.nodes
-  local node = run.node and run.node ~= json.null and nodes[run.node + 1]
-  if not node then return nil end
-  local at = node.p
-  while at and at ~= json.null do
-    local owner = nodes[at + 1]
-    local message = owner.o ~= "tool" and read(owner)
-    if message and message.role == "assistant" then
-      local calls = message.tool_calls
-      return calls and calls ~= json.null and calls[run.slot + 1] or nil, read(node)
-    end
-    at = owner.p
-  end
-end
-
+-- What a model wrote as arguments, as JSON text on one line: that of an object.
 local function arguments_of(text)
-  local value = json.decode(text)
-  if value == nil then return json.object({ _raw = text }) end
-  return json.is_object(value) and value or json.object {}
+  if not text or not json.raw(text) then return json.encode(json.object { _raw = text }) end
+  if not text:find "^%s*{" then return "{}" end
+  return text:find "[\n\r]" and json.encode(sys.trusted(text)) or text
 end
 
-local function record_of(t, run, read)
-  local call, answer = request_of(t, run, read)
-  local arguments = call and arguments_of(call["function"].arguments) or choice.plain(run.args)
-  local started = run.t and run.t ~= json.null and run.t
-  return object({ "step", "tool_call_id", "name", "arguments", "result", "is_error", "duration_s" }, {
-    step = run.step, tool_call_id = run.call_id or call and call.id or "", name = run.name,
-    arguments = type(arguments) == "table" and arguments or json.object {},
-    result = answer and require("agentbox.traj").text(answer) or choice.plain(run.result) or "",
-    is_error = run.is_error, duration_s = float(started and started[2] - started[1] or 0),
-  })
+local function duration_of(times)
+  local first, last = (times or ""):match "^%[([^,%]]+),([^,%]]+)"
+  return first and tonumber(last) - tonumber(first) + 0.0 or 0.0
+end
+
+local function records_of(t, known)
+  local runs, content = t.run_columns, t.message_columns.content
+  local id, arguments, result, duration = {}, {}, {}, {}
+  for i = 1, runs.n do
+    local owner = owner_of(t, runs.node[i])
+    local calls, slot = owner and calls_at(t, owner, known), runs.slot[i]
+    slot = calls and slot and slot < calls.n and slot + 1
+    local given, own = runs.args[i], runs.result[i]
+    id[i] = runs.call_id[i] or slot and calls.id[slot] or '""'
+    if slot then arguments[i] = arguments_of(calls.text[slot])
+    else arguments[i] = given and given:byte() == 123 and given or "{}" end
+    if owner then result[i] = text_of(content[runs.node[i] + 1])
+    else result[i] = own and own ~= "null" and own or '""' end
+    duration[i] = duration_of(runs.t[i])
+  end
+  return sys.trusted(put_records(1, runs.n, runs.step, id, runs.name, arguments, result, runs.is_error, duration))
 end
 
 local METRICS = {
@@ -196,32 +211,25 @@ end
 ---@return table doc
 ---@return string[] losses   # what it has no place for
 function M.convert(t)
-  local line, losses, told = t.line, {}, {}
+  local line, losses, told, known = t.line, {}, {}, {}
   local function lost(what)
     if not told[what] then told[what], losses[#losses + 1] = true, what end
   end
-  local doc = json.object {}
-  doc.task_id = t.task_id
-  doc.run_id = t.run_id
-  local path = t:path()
-  doc.messages = json.array {}
-  for i, step in ipairs(path) do doc.messages[i] = message_of(t, step, lost) end
-  doc.tool_call_records = json.array {}
-  local read = reader()
-  for i, run in ipairs(line.tool_runs) do doc.tool_call_records[i] = record_of(t, run, read) end
-  doc.reward = t.scored and float(t.reward) or json.null
-  doc.final_status = t.final_status
-  doc.metrics = M.metrics(t)
-  doc.metadata = M.metadata(t)
-  doc.error = null(t.error)
-  doc.model = null(line.policy.model)
-  doc.tool_mode = null(line.tool_mode)
-  doc.tools = null(t.tools)
-  doc.created_at = iso(line.started)
-  doc.finished_at = line.finished and line.finished ~= json.null and iso(line.finished) or json.null
-  if #path < #line.nodes then lost "branches beside the main thread" end
-  if choice.any(line.calls, "error") then lost "calls that failed" end
+  local path = columns.path(t.columns, choice.plain(line.leaf))
+  if #path < t.columns.n then lost "branches beside the main thread" end
+  local doc = new_document(
+    t.task_id, t.run_id, messages_of(t, path, known, lost), records_of(t, known), t.scored and float(t.reward) or json.null, t.final_status,
+    M.metrics(t), M.metadata(t), null(t.error), null(line.policy.model), null(line.tool_mode), null(line.tools), iso(line.started),
+    line.finished and line.finished ~= json.null and iso(line.finished) or json.null)
+  if choice.failed(t) then lost "calls that failed" end
   return doc, losses
+end
+
+--- The document as AgentBox writes it to a file.
+---@param t agentbox.Traj
+---@return string
+function M.text(t)
+  return document(M.convert(t), M.layout)
 end
 
 return M

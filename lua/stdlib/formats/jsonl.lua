@@ -7,6 +7,7 @@ return {
   summary = "AgentBox's trajectory JSON, one line per rollout",
   extension = ".jsonl",
   lines = true,
+  reads = agentbox.reads,
   never = agentbox.never,
   convert = agentbox.convert,
 }

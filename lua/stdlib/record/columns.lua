@@ -38,6 +38,135 @@ function M.nodes(line)
   return { n = n, p = p, o = o, c = c, r = r, m = m }
 end
 
+---@class agentbox.CallColumns
+---@field n integer
+---@field agent (string?)[]
+---@field purpose (string?)[]
+---@field trainable (boolean?)[]
+---@field error (string?)[]          # JSON text, as all of these: choice, sampling, t, usage, versions, tokens
+---@field leaf (integer?)[]          # from 0
+---@field out (integer?)[]           # the node that it became, from 0
+---@field norm (string?)[]           # how it ended
+---@field raw (string?)[]            # the same in the server's word
+---@field model (string?)[]
+---@field response_id (string?)[]
+---@field choice (string?)[]
+---@field t (string?)[]
+---@field usage (string?)[]
+---@field tokens (string?)[]
+---@field request_hash (string?)[]
+---@field request_body (string?)[]   # JSON text
+---@field params (string?)[]         # JSON text
+---@field cut_messages (integer?)[]
+---@field cut_tools (integer?)[]
+---@field response_hash (string?)[]
+---@field response_body (string?)[]  # JSON text
+
+local CALLS = {
+  agent = "agent", purpose = "purpose", trainable = "trainable", error = "&error", leaf = "leaf", out = "out", norm = "finish.norm",
+  raw = "finish.raw", model = "model", response_id = "response_id", choice = "&choice", t = "&t", usage = "&usage",
+  tokens = "&tokens", request_hash = "request.hash", request_body = "&request.body", params = "&request.params",
+  cut_messages = "request.cut.messages", cut_tools = "request.cut.tools", response_hash = "response.hash",
+  response_body = "&response.body",
+}
+
+-- A function that splits a list into columns with names of ours.
+local function splitter(paths)
+  local names, list = {}, {}
+  for name in pairs(paths) do names[#names + 1] = name end
+  for i, name in ipairs(names) do list[i] = paths[name] end
+  local split = sys.split(list)
+  return function(text)
+    local columns = table.pack(split(text))
+    if not columns[1] then return nil end
+    local out = { n = columns[1] }
+    for i, name in ipairs(names) do out[name] = columns[i + 1] end
+    return out
+  end
+end
+
+-- What is checked of a call, besides.
+local CHECKED = { i = "i", leaf_text = "&leaf", base = "tokens.prompt.base", base_text = "&tokens.prompt.base" }
+
+for name, path in pairs(CALLS) do CHECKED[name] = path end
+local calls_of = splitter(CHECKED)
+
+local function is_index(value, text, below)
+  return text == nil or text == "null" or math.type(value) == "integer" and value >= 0 and value < below
+end
+
+--- The calls of a record, nil and where when one is none. Members that are null are nil, and those that are JSON text, too.
+---@param line table
+---@param nodes agentbox.NodeColumns
+---@return agentbox.CallColumns?
+---@return string? where
+function M.calls(line, nodes)
+  local calls = calls_of(text_of(line.calls))
+  if not calls then return nil, "calls" end
+  for i = 1, calls.n do
+    local fits = calls.i[i] == i - 1 and is_index(calls.leaf[i], calls.leaf_text[i], nodes.n)
+    if not fits or not is_index(calls.base[i], calls.base_text[i], i - 1) then return nil, ("calls[%d]"):format(i - 1) end
+  end
+  for name, path in pairs(CALLS) do
+    local column = path:byte() == 38 and calls[name] -- "&"
+    for i = 1, column and calls.n or 0 do
+      if column[i] == "null" then column[i] = nil end
+    end
+  end
+  return calls
+end
+
+---@class agentbox.RunColumns
+---@field n integer
+---@field step (integer?)[]
+---@field node (integer?)[]     # of its result, from 0
+---@field slot (integer?)[]     # its place among the calls of its turn, from 0
+---@field call_id (string?)[]   # JSON text, as are the others
+---@field name (string?)[]
+---@field is_error (string?)[]
+---@field t (string?)[]
+---@field args (string?)[]
+---@field result (string?)[]
+
+local runs_of = splitter {
+  step = "step", node = "node", slot = "slot", call_id = "&call_id", name = "&name", is_error = "&is_error", t = "&t", args = "&args",
+  result = "&result", at = "&node",
+}
+
+--- The tool runs of a record; nil and where when one is none.
+---@param line table
+---@param nodes agentbox.NodeColumns
+---@return agentbox.RunColumns?
+---@return string? where
+function M.runs(line, nodes)
+  local runs = runs_of(text_of(line.tool_runs))
+  if not runs then return nil, "tool_runs" end
+  for i = 1, runs.n do
+    if not runs.at[i] or not is_index(runs.node[i], runs.at[i], nodes.n) then return nil, ("tool_runs[%d]"):format(i - 1) end
+  end
+  return runs
+end
+
+---@class agentbox.MessageColumns
+---@field n integer
+---@field role string[]
+---@field content (string?)[]        # JSON text, as are calls, id and name
+---@field calls (string?)[]
+---@field id (string?)[]
+---@field name (string?)[]
+---@field thought (string?)[]        # reasoning_content, where it is text
+---@field reasoning (string?)[]
+
+local messages_of = splitter {
+  role = "role", content = "&content", calls = "&tool_calls", id = "&tool_call_id", name = "&name", thought = "reasoning_content",
+  reasoning = "reasoning",
+}
+
+--- The members of messages.
+---@param texts string[]
+---@return agentbox.MessageColumns
+function M.messages(texts) return messages_of(texts) end
+
 --- The places (from 1) of the nodes from the root to a leaf.
 ---@param nodes agentbox.NodeColumns
 ---@param leaf integer?    # from 0
@@ -51,6 +180,21 @@ function M.path(nodes, leaf)
   end
   for i = 1, #path // 2 do path[i], path[#path - i + 1] = path[#path - i + 1], path[i] end
   return path
+end
+
+--- The messages of a path, as columns.
+---@param of agentbox.MessageColumns     # of all nodes
+---@param path integer[]                 # places of nodes
+---@return agentbox.MessageColumns       # `of` itself, when the path is all of them
+function M.along(of, path)
+  if #path == of.n then return of end
+  local out = { n = #path }
+  for name, column in pairs(of) do
+    local picked = name ~= "n" and {}
+    for i, at in ipairs(picked and path or {}) do picked[i] = column[at] end
+    out[name] = picked or out.n
+  end
+  return out
 end
 
 return M

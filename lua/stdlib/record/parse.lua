@@ -19,7 +19,7 @@ local FOREIGN = {
 local LINE = { raw = table.move(FOREIGN.raw, 1, #FOREIGN.raw, 4, { "nodes", "calls", "tool_runs" }) }
 local CALLS = { raw = table.move(FOREIGN.raw, 2, #FOREIGN.raw, 5, { "nodes", "tool_runs", "request", "response" }) }
 
-local READS = { messages = LINE, line = LINE, calls = CALLS }
+local READS = { messages = LINE, columns = LINE, line = LINE, calls = CALLS }
 
 local LISTS = { "nodes", "calls", "tool_runs" }
 
@@ -69,10 +69,10 @@ end
 --- Returns nil, err (`parse`) if it is no record that this version can read.
 ---@nodiscard
 ---@param text string
----@param reads? "messages"|"line"|"calls"   # what of it is looked at, when it is not everything
+---@param reads? "messages"|"columns"|"line"|"calls"   # what of it is looked at, when it is not everything
 ---@return table? line
 ---@return agentbox.Err? err
----@return agentbox.NodeColumns? columns    # for who reads messages: the nodes stay text
+---@return table? columns       # for who reads columns: the lists stay text
 function M.parse(text, reads)
   local line, problem = json.decode(text, READS[reads] or FOREIGN)
   if line == nil then return nil, problem end
@@ -87,9 +87,11 @@ function M.parse(text, reads)
   if type(line.stop) ~= "table" or type(line.reward) ~= "table" or type(line.policy) ~= "table" then
     return bad "stop, reward or policy is missing"
   end
-  local seen, where
-  if reads == "messages" then seen, where = columns.nodes(line) end
-  where = where or bad_reference(line, seen)
+  local seen, where = {}, nil
+  if reads == "messages" or reads == "columns" then seen.columns, where = columns.nodes(line) end
+  if reads == "columns" and not where then seen.call_columns, where = columns.calls(line, seen.columns) end
+  if reads == "columns" and not where then seen.run_columns, where = columns.runs(line, seen.columns) end
+  where = where or bad_reference(line, seen.columns)
   if where then return bad(where .. " refers to what is not there") end
   return line, nil, seen
 end

@@ -16,7 +16,7 @@ local function stem_of(task_id, run_id)
 end
 
 local function text_of(t)
-  return secret.redact(json.encode(agentbox.convert(t), { indent = 2 }))
+  return secret.redact(agentbox.text(t))
 end
 
 --- Writes the document of a rollout. `numbers` remembers for one folder how far names are taken.
