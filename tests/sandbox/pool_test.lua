@@ -98,6 +98,40 @@ function M.test_those_who_wait_for_a_sandbox_come_first()
   close_all(boxes)
 end
 
+-- Who claimed one is about to run something in it. With a lull that does not end, only what may not wait for that is
+-- done: keeping half of them, and what somebody waits for.
+function M.test_the_pool_gives_way_to_those_who_claimed()
+  local pools = require "agentbox.sandbox.pool"
+  local _ <close> = setmetatable({ pools.LULL_S }, { __close = function(self) pools.LULL_S = self[1] end })
+  pools.LULL_S = 1e6
+  local pool <close> = ab.sandbox.pool { size = 4 }
+  assert(pool:fill(spec_of()))
+  local claimed = { assert(pool:claim(spec_of())), assert(pool:claim(spec_of())) }
+  assert(claimed[1]:exec "true")
+  ab.sandbox.create(spec_of()):close()
+  assert(claimed[2]:exec "true")
+  lu.assertEquals(pool:count(), 2)
+  claimed[3] = assert(pool:claim(spec_of()))
+  while pool:count() < 2 do async.yield() end
+  assert(pool:fill(spec_of()))
+  lu.assertEquals({ pool:count(), pool.hits, pool.misses }, { 4, 3, 0 })
+  close_all(claimed)
+end
+
+-- A program was run in each, so that the first one of whoever claims it is no slower than the next: it left nothing.
+function M.test_what_is_ready_is_warm_and_untouched()
+  local pool <close> = ab.sandbox.pool { size = 1 }
+  assert(pool:fill(spec_of()))
+  local sb <close> = assert(pool:claim(spec_of()))
+  lu.assertEquals(assert(sb:diff()), {})
+  local new <close> = assert(ab.sandbox.create(spec_of()))
+  local function seen(box) return assert(box:exec "set -- /proc/[0-9]*; echo $(ls -A) $# $$").stdout:match "^(%d+) (%d+)\n$" end
+  local alive, pid = seen(sb)
+  local alive_new, pid_new = seen(new)
+  lu.assertEquals(alive, alive_new)
+  lu.assertTrue(tonumber(pid) > tonumber(pid_new), "nothing was run in it")
+end
+
 function M.test_kinds_are_bounded()
   local pool <close> = ab.sandbox.pool { size = 1 }
   for i = 1, 10 do assert(pool:fill(spec_of { env = { N = tostring(i) } })) end

@@ -2,6 +2,10 @@
 ---
 --- Those with the same options lie on one shelf. A fiber of the pool fills the shelves, one sandbox at a time and only
 --- while nobody else waits for one to be made. It belongs to the pool, not to who claims, and ends with it.
+---
+--- The first program in a new sandbox takes longer than the second, since nothing of its tree was looked up before. So
+--- one that does nothing is run in each ahead. And who claims one is about to use it: the pool lets go of the processor
+--- for a while then, if enough are left.
 local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 local limits = require "agentbox.limits"
@@ -10,6 +14,7 @@ local native = require "agentbox.backends.native"
 local sandbox = require "agentbox.sandbox"
 local schema = require "agentbox.schema"
 local specs = require "agentbox.backends._spec"
+local time = require "agentbox.sys.time"
 
 local M = {}
 
@@ -17,6 +22,12 @@ local M = {}
 M.MAX_KINDS = 8
 
 M.MAX_SIZE = 256
+
+--- After a claim, unless less than half is left or somebody waits for the pool to be full.
+M.LULL_S = 0.02
+
+-- Where there is neither, the tree has no programs to be looked up.
+local WARM, WARM_S = { "sh", "-c", "exec true" }, 10
 
 ---@class agentbox.SandboxPool
 ---@field size integer
@@ -66,7 +77,7 @@ local function sort_out(self, shelf)
   end
 end
 
--- The shelf for what was asked for, now the first, with nothing dead on it.
+-- The shelf for what was asked for, now the first.
 local function shelf_of(self, spec)
   local key, kept = kind_of(spec)
   if not key then return nil, kept end
@@ -81,8 +92,18 @@ local function shelf_of(self, spec)
   found.failed = nil
   table.insert(self._shelves, 1, found)
   if #self._shelves > M.MAX_KINDS then throw_away(self, table.remove(self._shelves)) end
-  sort_out(self, found)
   return found
+end
+
+-- One that lives.
+local function take(self, shelf)
+  local sb = table.remove(shelf.ready)
+  while sb and not sb._raw:is_alive() do
+    self._doomed[#self._doomed + 1] = sb
+    self.dead = self.dead + 1
+    sb = table.remove(shelf.ready)
+  end
+  return sb
 end
 
 -- ---------------------------------------------------------------- its fiber
@@ -98,9 +119,19 @@ local function tell(self)
   for waiter in pairs(self._waiters) do waiter:wake() end
 end
 
+local function make(spec)
+  local sb, problem = sandbox.create(spec)
+  if not sb then return nil, problem end
+  local warm
+  warm, problem = sb:exec(WARM, { timeout_s = WARM_S })
+  if warm and not warm.timed_out then return sb end
+  sb:close()
+  return nil, problem or err.new("sandbox", ("sh ran for more than %d s"):format(WARM_S))
+end
+
 local function fill(self, shelf)
   local pass <close> = limits.enter "creating" -- luacheck: ignore
-  local sb, problem = sandbox.create(shelf.spec)
+  local sb, problem = make(shelf.spec)
   if sb and shelf.gone then
     self._doomed[#self._doomed + 1] = sb
   elseif sb then
@@ -116,6 +147,18 @@ local function close_doomed(self)
   while #self._doomed > 0 do table.remove(self._doomed):close() end
 end
 
+-- How long the shelf may stay as it is.
+local function lull(self, shelf)
+  if next(self._waiters) or 2 * #shelf.ready < self.size then return 0 end
+  return self._claimed + M.LULL_S - time.monotonic()
+end
+
+local function park(self, timeout_s)
+  self._parked = true
+  fiber.park(timeout_s)
+  self._parked = false
+end
+
 -- Between the last look at the shelves and park nothing waits, so that no claim is missed.
 local function tend(self)
   while true do
@@ -124,11 +167,10 @@ local function tend(self)
     if #self._doomed > 0 then
       close_doomed(self)
     elseif shelf then
-      fill(self, shelf)
+      local wait_s = lull(self, shelf)
+      if wait_s > 0 then park(self, wait_s) else fill(self, shelf) end
     else
-      self._parked = true
-      fiber.park()
-      self._parked = false
+      park(self)
     end
   end
 end
@@ -162,8 +204,9 @@ function Pool:ready(spec)
   local shelf
   shelf, problem = shelf_of(self, clean)
   if not shelf then return nil, problem end
-  local sb = table.remove(shelf.ready)
+  local sb = take(self, shelf)
   if sb then self.hits = self.hits + 1 else self.misses = self.misses + 1 end
+  self._claimed = time.monotonic()
   poke(self)
   return sb
 end
@@ -193,6 +236,7 @@ function Pool:fill(spec)
   local shelf
   shelf, problem = shelf_of(self, clean)
   if not shelf then return nil, problem end
+  sort_out(self, shelf)
   poke(self)
   local me <close> = setmetatable({ waiters = self._waiters, fiber = fiber.current() }, waiting_meta)
   self._waiters[me.fiber] = true
@@ -248,7 +292,7 @@ end
 function M.new(opts)
   opts = schema.options(opts, { size = { "integer", min = 1, max = M.MAX_SIZE, default = 4 } }, "sandbox.pool")
   local self = setmetatable({
-    size = opts.size, hits = 0, misses = 0, dead = 0, _shelves = {}, _doomed = {}, _waiters = {},
+    size = opts.size, hits = 0, misses = 0, dead = 0, _shelves = {}, _doomed = {}, _waiters = {}, _claimed = 0,
   }, Pool)
   self._fiber = fiber.spawn(tend, self)
   return self
