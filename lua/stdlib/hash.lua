@@ -2,7 +2,7 @@
 local sys = require "agentbox.sys.hash"
 
 ---@class agentbox.Hasher
----@field update fun(self, bytes: string): agentbox.Hasher
+---@field update fun(self, bytes: string, ...: string): agentbox.Hasher
 ---@field hex fun(self, more?: string): string   # of what was fed so far and of `more`; feeding may go on
 
 ---@class agentbox.hash

@@ -37,6 +37,8 @@ local M = { SCHEMA = line_of.SCHEMA }
 ---@field private _c table<integer, integer>   # their calls
 ---@field private _r table<integer, integer>   # their tool runs
 ---@field private _said agentbox.Message[]     # the messages themselves, as they were handed over
+---@field private _contents any[]       # and what their content was then, false for none
+---@field private _straight integer     # so many nodes from the first on follow each the one before
 ---@field private _calls agentbox.Texts
 ---@field private _out boolean[]        # calls of which a message came
 ---@field private _runs agentbox.Texts
@@ -76,6 +78,7 @@ function M.new(opts)
   local scratch = opts.scratch
   local self = setmetatable({
     _opts = opts, _notes = {}, _n = 0, _m = texts.new(scratch), _p = {}, _o = {}, _c = {}, _r = {}, _said = {},
+    _contents = {}, _straight = 0,
     _calls = texts.new(scratch), _out = {}, _runs = texts.new(scratch), _sums = calls.sums(), _checker = check.new(),
     _blobs = texts.map(scratch), _agents = {}, _leaf = {}, _dropped = 0,
     _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
@@ -169,8 +172,9 @@ function Recorder:add(msg, origin, call, thread, parent)
   local encoded = self:_text(msg, "nodes", index)
   if origin == "prompt" and not self._opts.scratch then encoded = known_prompt(encoded) end
   self._m:add(encoded)
-  self._said[n], self._o[n], self._c[n] = msg, origin, call
+  self._said[n], self._contents[n], self._o[n], self._c[n] = msg, msg.content or false, origin, call
   self._p[n] = parent or false
+  if self._straight == index and (parent or -1) == index - 1 then self._straight = n end
   if #self._notes > before then
     self._scrubbed = self._scrubbed or {}
     self._scrubbed[n] = true

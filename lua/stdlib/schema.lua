@@ -166,9 +166,6 @@ end
 
 -- ---------------------------------------------------------------- what is called
 
----@type agentbox.SchemaParts
-local parts = { checks = checks, is_map = M.is_map, inside = check_inside, range = check_range }
-
 --- Checks a map against a record and fills in defaults. The input is left alone.
 ---@param value any
 ---@param record table
@@ -176,7 +173,7 @@ local parts = { checks = checks, is_map = M.is_map, inside = check_inside, range
 ---@return table? clean
 ---@return agentbox.Err? err   # code `config` unless given; the text names the place and the field
 function M.check(value, record, opts)
-  local clean = M.is_map(value) and fast.record(value, record, parts)
+  local clean = fast.record(value, record)
   if clean then return clean end
   opts = opts or {}
   local path = opts.path or ""

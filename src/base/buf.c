@@ -57,6 +57,12 @@ int ab_buf_append(struct ab_buf *b, const void *data, size_t len, struct ab_err 
 void ab_buf_put(struct ab_buf *b, const void *data, size_t len)
 {
     struct ab_err err;
+    if (len && len < b->cap - b->len && len <= b->max - b->len) { /* nearly always */
+        memcpy(b->data + b->len, data, len);
+        b->len += len;
+        b->data[b->len] = '\0';
+        return;
+    }
     if (ab_buf_append(b, data, len, &err) < 0)
         AB_BUG("%s", err.msg);
 }

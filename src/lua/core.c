@@ -10,6 +10,7 @@
 
 #define AB_PRIMITIVES(X) \
     X(err)               \
+    X(fields)            \
     X(fiber)             \
     X(fs)                \
     X(count)             \

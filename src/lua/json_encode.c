@@ -276,7 +276,13 @@ static int put_value(struct encoder *e, int idx)
 int abl_json_encode(lua_State *L, int idx, const struct abl_json_format *format,
                     struct ab_buf *out, struct ab_err *err)
 {
-    struct encoder e = {.L = L, .format = format, .out = out, .err = err};
+    struct encoder e;
+    e.L = L;
+    e.format = format;
+    e.out = out;
+    e.err = err;
+    e.depth = 0;
+    e.path[0] = '\0'; /* the rest of it stays as it is: most values are a few bytes */
     int top = lua_gettop(L);
     int rc = put_value(&e, lua_absindex(L, idx));
     if (rc == 0 && out->len > format->max_bytes)

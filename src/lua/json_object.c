@@ -352,10 +352,38 @@ static bool take_shape(lua_State *L, int idx)
     return ok;
 }
 
+/* The same with its keys in the order of the list, if that has all of them. */
+static bool take_listed_shape(lua_State *L, int idx, int list)
+{
+    int top = lua_gettop(L), missing = 0;
+    bool ok = true;
+    luaL_checkstack(L, 8, NULL);
+    for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1))
+        missing++;
+    abl_json_push_shape(L);
+    for (lua_Integer i = 1; ok && lua_rawgeti(L, list, i) != LUA_TNIL; i++) {
+        ok = lua_type(L, -1) == LUA_TSTRING;
+        lua_pushvalue(L, -1);
+        bool there = lua_rawget(L, idx) != LUA_TNIL;
+        lua_pop(L, 1);
+        lua_insert(L, top + 1); /* below the shape */
+        if (ok && there)
+            ok = abl_json_next_shape(L, top + 1);
+        missing -= there;
+        lua_remove(L, top + 1);
+    }
+    lua_settop(L, top + 1);
+    ok = ok && missing == 0;
+    if (ok)
+        lua_setmetatable(L, idx);
+    lua_settop(L, top);
+    return ok;
+}
+
 void abl_json_mark_object(lua_State *L, int idx, int first_idx)
 {
     idx = lua_absindex(L, idx);
-    if (!first_idx && take_shape(L, idx))
+    if (first_idx ? take_listed_shape(L, idx, first_idx) : take_shape(L, idx))
         return;
     if (push_sorted_keys(L, idx) < 0)
         luaL_error(L, "an object's keys must be strings");

@@ -13,45 +13,63 @@
 /* Objects with more keys than this do not share with those of other documents. */
 #define MAX_COMMON 16
 
+/* A small document has no more shapes than this, and its builder needs no memory. */
+#define FEW_SHAPES 16
+
 /* Shapes are a tree: a shape is its parent's keys and one more. Shape 0 has no keys. */
 struct shape {
     uint32_t parent, child, sibling; /* 0 stands for none */
     uint32_t recent;                 /* the child that matched last */
     uint32_t children, keys;
-    size_t key; /* node of the last key */
-    bool built; /* its metatable is in the table of metatables, at this shape's number */
-};
-
-struct shapes {
-    struct shape *list; /* owns */
-    uint32_t count, cap;
+    size_t key;  /* node of the last key */
+    bool seen;   /* an object had it */
+    bool shared; /* its metatable is in the table of metatables, at this shape's number */
 };
 
 struct builder {
     lua_State *L;
     const struct ab_json *doc;
     size_t next; /* node */
-    struct shapes *shapes;
-    int metatables, src; /* stack indices */
+    struct shape *shapes;
+    uint32_t count, cap;
+    struct shape few[FEW_SHAPES];
+    int owner;           /* stack index: nil, or the userdata that owns the shapes */
+    int metatables, src; /* stack indices; nil until a shape comes again */
 };
 
 static int l_shapes_gc(lua_State *L)
 {
-    struct shapes *shapes = luaL_checkudata(L, 1, SHAPES_TYPE);
-    free(shapes->list);
-    *shapes = (struct shapes){0};
+    struct shape **shapes = luaL_checkudata(L, 1, SHAPES_TYPE);
+    free(*shapes);
+    *shapes = NULL;
     return 0;
 }
 
-static uint32_t add_shape(struct shapes *s, uint32_t parent, size_t key)
+static void grow_shapes(struct builder *b)
 {
-    if (s->count == s->cap) {
-        s->cap = s->cap ? s->cap * 2 : 32;
-        s->list = ab_xrealloc(s->list, s->cap * sizeof *s->list);
+    lua_State *L = b->L;
+    struct shape **owned = lua_touserdata(L, b->owner);
+    if (!owned) {
+        owned = lua_newuserdatauv(L, sizeof(struct shape *), 0);
+        *owned = NULL;
+        luaL_setmetatable(L, SHAPES_TYPE);
+        lua_replace(L, b->owner);
     }
-    uint32_t keys = s->count ? s->list[parent].keys + 1 : 0;
-    s->list[s->count] = (struct shape){.parent = parent, .key = key, .keys = keys};
-    return s->count++;
+    struct shape *before = *owned;
+    b->cap *= 2;
+    *owned = ab_xrealloc(before, b->cap * sizeof **owned);
+    if (!before)
+        memcpy(*owned, b->few, sizeof b->few);
+    b->shapes = *owned;
+}
+
+static uint32_t add_shape(struct builder *b, uint32_t parent, size_t key)
+{
+    if (b->count == b->cap)
+        grow_shapes(b);
+    uint32_t keys = b->count ? b->shapes[parent].keys + 1 : 0;
+    b->shapes[b->count] = (struct shape){.parent = parent, .key = key, .keys = keys};
+    return b->count++;
 }
 
 static bool same_key(const struct ab_json *doc, size_t a, size_t b)
@@ -64,21 +82,20 @@ static bool same_key(const struct ab_json *doc, size_t a, size_t b)
 /* The shape with one more key, the one at node `key`. */
 static uint32_t extend(struct builder *b, uint32_t at, size_t key)
 {
-    struct shapes *s = b->shapes;
-    uint32_t c = s->list[at].recent;
-    if (c && same_key(b->doc, s->list[c].key, key))
+    uint32_t c = b->shapes[at].recent;
+    if (c && same_key(b->doc, b->shapes[c].key, key))
         return c;
-    for (c = s->list[at].child; c; c = s->list[c].sibling) {
-        if (same_key(b->doc, s->list[c].key, key)) {
-            s->list[at].recent = c;
+    for (c = b->shapes[at].child; c; c = b->shapes[c].sibling) {
+        if (same_key(b->doc, b->shapes[c].key, key)) {
+            b->shapes[at].recent = c;
             return c;
         }
     }
-    c = add_shape(s, at, key);
-    struct shape *parent = &s->list[at];
+    c = add_shape(b, at, key);
+    struct shape *parent = &b->shapes[at];
     if (parent->children < MAX_CHILDREN) {
         parent->children++;
-        s->list[c].sibling = parent->child;
+        b->shapes[c].sibling = parent->child;
         parent->child = parent->recent = c;
     }
     return c;
@@ -127,7 +144,7 @@ static void drop_repeats(struct builder *b, uint32_t keys)
 static bool push_common(struct builder *b, uint32_t shape)
 {
     lua_State *L = b->L;
-    const struct shape *list = b->shapes->list;
+    const struct shape *list = b->shapes;
     size_t keys[MAX_COMMON];
     uint32_t n = list[shape].keys;
     if (n > MAX_COMMON)
@@ -148,12 +165,25 @@ static bool push_common(struct builder *b, uint32_t shape)
     return true;
 }
 
+/* Keeps the metatable on top for the other objects of its shape. */
+static void share_metatable(struct builder *b, uint32_t shape)
+{
+    lua_State *L = b->L;
+    if (lua_isnil(L, b->metatables)) {
+        lua_newtable(L);
+        lua_replace(L, b->metatables);
+    }
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, b->metatables, shape);
+    b->shapes[shape].shared = true;
+}
+
 /* Gives the object on top the metatable of its shape. */
 static void set_shape(struct builder *b, uint32_t shape)
 {
     lua_State *L = b->L;
-    struct shape *list = b->shapes->list;
-    if (list[shape].built) {
+    struct shape *list = b->shapes;
+    if (list[shape].shared) {
         lua_rawgeti(L, b->metatables, shape);
         lua_setmetatable(L, -2);
         return;
@@ -167,9 +197,9 @@ static void set_shape(struct builder *b, uint32_t shape)
         }
         drop_repeats(b, keys);
     }
-    list[shape].built = true;
-    lua_pushvalue(L, -1);
-    lua_rawseti(L, b->metatables, shape);
+    if (list[shape].seen)
+        share_metatable(b, shape);
+    list[shape].seen = true;
     lua_setmetatable(L, -2);
 }
 
@@ -240,24 +270,36 @@ static void push_value(struct builder *b)
     }
 }
 
+void abl_json_register_push(lua_State *L)
+{
+    luaL_newmetatable(L, SHAPES_TYPE);
+    lua_pushcfunction(L, l_shapes_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+}
+
 void abl_json_push(lua_State *L, int idx, int src_idx)
 {
-    struct builder b = {.L = L, .src = lua_absindex(L, src_idx)};
+    struct builder b;
+    b.L = L;
+    b.src = lua_absindex(L, src_idx);
     b.doc = lua_touserdata(L, idx);
+    b.next = 0;
+    b.shapes = b.few;
+    b.count = 0;
+    b.cap = FEW_SHAPES;
     luaL_checkstack(L, 10, "JSON");
-    b.shapes = lua_newuserdatauv(L, sizeof *b.shapes, 0);
-    *b.shapes = (struct shapes){0};
-    if (luaL_newmetatable(L, SHAPES_TYPE)) {
-        lua_pushcfunction(L, l_shapes_gc);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
-    lua_newtable(L);
+    lua_pushnil(L);
+    lua_pushnil(L);
     b.metatables = lua_gettop(L);
-    add_shape(b.shapes, 0, 0);
+    b.owner = b.metatables - 1;
+    add_shape(&b, 0, 0);
     push_value(&b);
-    free(b.shapes->list);
-    *b.shapes = (struct shapes){0};
-    lua_replace(L, b.metatables - 1);
-    lua_settop(L, b.metatables - 1);
+    struct shape **owned = lua_touserdata(L, b.owner);
+    if (owned) {
+        free(*owned);
+        *owned = NULL;
+    }
+    lua_replace(L, b.owner);
+    lua_settop(L, b.owner);
 }

@@ -215,6 +215,7 @@ void abl_json_register(lua_State *L)
     luaL_newmetatable(L, "agentbox.json.array");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &array_key);
     abl_json_register_object(L);
+    abl_json_register_push(L);
     lua_newuserdatauv(L, 0, 0);
     luaL_newmetatable(L, "agentbox.json.null");
     luaL_setfuncs(L, null, 0);

@@ -23,6 +23,7 @@ void abl_json_return(lua_State *L, int idx);
 /* Pushes the value of the whole document held by the parser at idx. Raw subtrees refer to
  * the string at src_idx, which must be the parsed text. */
 void abl_json_push(lua_State *L, int idx, int src_idx);
+void abl_json_register_push(lua_State *L);
 
 enum abl_json_type {
     ABL_JSON_OTHER, /* not ours: nil, a number, a plain table, ... */

@@ -137,11 +137,14 @@ static int l_join(lua_State *L)
     return abl_wait(L, anchor, push_joined);
 }
 
-/* fiber:begin(): its first turn now, inside of the caller's, if there is time for it. */
+/* fiber:begin(): its first turn now, inside of the caller's, if there is time for it;
+ * whether it has ended in that. */
 static int l_begin(lua_State *L)
 {
-    ab_fiber_run_inside(L, abl_check_fiber(L, 1));
-    return 0;
+    struct ab_fiber *f = abl_check_fiber(L, 1);
+    ab_fiber_run_inside(L, f);
+    lua_pushboolean(L, is_dead(f));
+    return 1;
 }
 
 /* Lets the other fibers and the loop have a turn. */
@@ -219,13 +222,12 @@ static int l_set_deadline(lua_State *L)
     return 0;
 }
 
+/* limit([memory_bytes], [cpu_s]) */
 static int l_limit(lua_State *L)
 {
-    static const char *const keys[] = {"memory_bytes", "cpu_s", NULL};
     struct ab_fiber *f = abl_check_fiber(L, 1);
-    abl_check_keys(L, 2, keys);
-    lua_Integer bytes = abl_opt_integer(L, 2, "memory_bytes", 0);
-    lua_Number cpu_s = abl_opt_number(L, 2, "cpu_s", 0);
+    lua_Integer bytes = luaL_optinteger(L, 2, 0);
+    lua_Number cpu_s = luaL_optnumber(L, 3, 0);
     luaL_argcheck(L, bytes >= 0 && cpu_s >= 0 && cpu_s <= MAX_SECONDS, 2,
                   "a limit must not be negative");
     ab_fiber_limit(f, (size_t)bytes, (uint64_t)(cpu_s * 1e9));

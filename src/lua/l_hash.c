@@ -47,12 +47,15 @@ static struct ab_hasher *check(lua_State *L)
     return self->h;
 }
 
+/* update(bytes, ...) */
 static int l_update(lua_State *L)
 {
     struct ab_hasher *h = check(L);
-    size_t len;
-    const char *data = luaL_checklstring(L, 2, &len);
-    ab_hasher_update(h, data, len);
+    for (int i = 2, n = lua_gettop(L); i <= n; i++) {
+        size_t len;
+        const char *data = luaL_checklstring(L, i, &len);
+        ab_hasher_update(h, data, len);
+    }
     lua_settop(L, 1);
     return 1;
 }

@@ -259,6 +259,7 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"shape", abl_json_shape},
         {"row", abl_json_row},
         {"rows", abl_json_rows},
+        {"member", abl_json_member},
         {"tuple", abl_json_tuple},
         {"texts", abl_json_texts},
         {"split", abl_json_split},

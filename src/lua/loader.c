@@ -10,7 +10,8 @@
 #include "rt/digest.h"
 #include "rt/fs.h"
 
-/* Its address is the registry key of { script =, overlays =, records =, own = }. */
+/* Its address is the registry key of { script =, overlays =, records =, foreign =, own =
+ * }; foreign has the records of modules that did not come with the engine. */
 static const char state_key = 0;
 
 static void push_state(lua_State *L, const char *field)
@@ -97,6 +98,13 @@ static void record(lua_State *L, const char *name, const char *from, const char 
     lua_setfield(L, -2, "from");
     lua_pushstring(L, hash);
     lua_setfield(L, -2, "sha256");
+    push_state(L, "foreign");
+    if (strcmp(from, "builtin") == 0)
+        lua_pushnil(L);
+    else
+        lua_pushvalue(L, -2);
+    lua_setfield(L, -2, name);
+    lua_pop(L, 1);
     lua_setfield(L, -2, name);
     lua_pop(L, 1);
 }
@@ -354,28 +362,15 @@ static void complete_record(lua_State *L, const char *name)
     lua_pop(L, 2);
 }
 
-/* Whether the record on top is of a module that came with the engine. */
-static bool is_ours(lua_State *L)
-{
-    lua_getfield(L, -1, "from");
-    const char *from = lua_tostring(L, -1);
-    bool ours = from && (strcmp(from, "builtin") == 0 || strcmp(from, "sealed") == 0);
-    lua_pop(L, 1);
-    return ours;
-}
-
 /* modules([foreign]): { name, from, sha256, api } of every module loaded so far, sorted
  * by name; foreign leaves out what came with the engine. */
 static int l_modules(lua_State *L)
 {
-    bool foreign = lua_toboolean(L, 1);
-    push_state(L, "records");
+    push_state(L, lua_toboolean(L, 1) ? "foreign" : "records");
     lua_newtable(L);
     int records = lua_gettop(L) - 1, names = records + 1;
     lua_Integer n = 0;
     for (lua_pushnil(L); lua_next(L, records); lua_pop(L, 1)) {
-        if (foreign && is_ours(L))
-            continue;
         lua_pushvalue(L, -2);
         lua_rawseti(L, names, ++n);
     }
@@ -432,8 +427,8 @@ void abl_loader_install(lua_State *L)
     static const char *const here[] = {";./?.lua", ";./?/init.lua", NULL};
     static const char *const here_c[] = {";./?.so", NULL};
     lua_newtable(L);
-    static const char *const tables[] = {"overlays", "records", "own"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const tables[] = {"overlays", "records", "foreign", "own"};
+    for (int i = 0; i < 4; i++) {
         lua_newtable(L);
         lua_setfield(L, -2, tables[i]);
     }

@@ -8,7 +8,7 @@ local M = {}
 function M.test_a_child_that_does_not_wait_has_ended()
   local child = fiber.spawn(function(a, b) return a + b, fiber.current() end, 1, 2)
   lu.assertEquals(child:status(), "ready")
-  child:begin()
+  lu.assertTrue(child:begin())
   lu.assertEquals(child:status(), "done")
   local ok, sum, who = child:join()
   lu.assertEquals({ ok, sum }, { true, 3 })
@@ -17,7 +17,7 @@ end
 
 function M.test_a_child_that_waits_goes_on_later()
   local child = fiber.spawn(function() return (fiber.park()) end)
-  child:begin()
+  lu.assertFalse(child:begin())
   lu.assertEquals(child:status(), "waiting")
   child:wake "woken"
   lu.assertEquals({ child:join() }, { true, "woken" })
@@ -76,7 +76,7 @@ function M.test_a_child_without_end_is_sliced_and_pays_itself()
       fiber.yield()
     end
   end)
-  child:limit { cpu_s = 0.1 }
+  child:limit(nil, 0.1)
   child:begin()
   local ok, problem = child:join()
   lu.assertEquals({ ok, problem.code }, { false, "limit" })
@@ -88,7 +88,7 @@ end
 function M.test_a_child_over_its_memory_fails_alone()
   local kept
   local child = fiber.spawn(function() kept = ("x"):rep(8 << 20) end)
-  child:limit { memory_bytes = 1 << 20 }
+  child:limit(1 << 20)
   child:begin()
   local ok, problem = child:join()
   lu.assertEquals({ ok, problem.code, kept }, { false, "nomem", nil })

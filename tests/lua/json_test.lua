@@ -225,6 +225,33 @@ function M.test_rows_are_texts()
   lu.assertEquals(sys.tuple(), "[]")
 end
 
+function M.test_a_member_is_put_behind_the_others()
+  lu.assertEquals(sys.member('{"a":1}', "b", 2), '{"a":1,"b":2}')
+  lu.assertEquals(sys.member("{}", 'q"', { 1, "x" }), '{"q\\"":[1,"x"]}')
+  lu.assertErrorMsgContains("an object expected", sys.member, "[1]", "a", 1)
+end
+
+function M.test_an_object_in_the_order_of_a_list()
+  local order = { "z", "a", "absent", "m" }
+  local object = json.object({ m = 1, a = json.null, z = "x" }, order)
+  lu.assertEquals(json.encode(object), '{"z":"x","a":null,"m":1}')
+  object.absent = 2 -- what comes later is last, as in any object
+  lu.assertEquals(json.encode(object), '{"z":"x","a":null,"m":1,"absent":2}')
+  lu.assertEquals(json.encode(json.object({ m = 1, c = 2, b = 3 }, order)), '{"m":1,"b":3,"c":2}')
+  lu.assertEquals(json.encode(json.object({ a = 1, b = 2 }, { "b", "b", "a" })), '{"b":2,"a":1}')
+  lu.assertErrorMsgContains("must be strings", json.object, { 1, a = 2 }, order)
+end
+
+function M.test_a_document_of_many_shapes()
+  local parts = {}
+  for i = 1, 100 do parts[i] = ('{"k%d":1,"x":{"y%d":[{"a":%d},{"a":2,"k%d":3}]}}'):format(i, i % 7, i, i) end
+  local text = "[" .. table.concat(parts, ",") .. "]"
+  lu.assertEquals(json.encode(json.decode(text)), text)
+  local list = json.decode '[{"a":1},{"a":2},{"a":3}]'
+  list[1].b, list[3].c = 1, 1 -- objects of one shape are apart
+  lu.assertEquals(json.encode(list), '[{"a":1,"b":1},{"a":2},{"a":3,"c":1}]')
+end
+
 function M.test_a_member_as_a_lua_value()
   local doc = json.decode('{"a":null,"b":{"c":[1]},"d":false}', { raw = { "b" } })
   lu.assertEquals({ json.plain(doc.a), json.plain(doc.b).c[1], json.plain(doc.d) }, { [2] = 1, [3] = false })

@@ -17,7 +17,7 @@ end
 local function beside_others(fn, limits)
   local finished = 0
   local bad = fiber.spawn(function()
-    fiber.current():limit(limits)
+    fiber.current():limit(limits.memory_bytes, limits.cpu_s)
     return fn()
   end)
   async.scope(function(s)

@@ -16,8 +16,9 @@ end
 -- Runs fn in a fiber with a CPU budget while a hundred others do their work; gives fn's error.
 local function beside_others(fn, limits)
   local finished = 0
+  limits = limits or { cpu_s = 0.1 }
   local bad = fiber.spawn(function()
-    fiber.current():limit(limits or { cpu_s = 0.1 })
+    fiber.current():limit(limits.memory_bytes, limits.cpu_s)
     fn()
   end)
   async.scope(function(s)
@@ -205,7 +206,7 @@ end
 
 function M.test_memory_comes_back()
   local f = fiber.spawn(function()
-    fiber.current():limit { memory_bytes = 32 << 20 }
+    fiber.current():limit(32 << 20)
     for _ = 1, 20 do
       local ok, msg = pcall(string.rep, "x", 64 << 20)
       assert(not ok and msg == "not enough memory")

@@ -1,4 +1,5 @@
 local arguments = require "agentbox.schema.arguments"
+local fast = require "agentbox.schema.fast"
 local json = require "agentbox.json"
 local lu = require "luaunit"
 local schema = require "agentbox.schema"
@@ -87,6 +88,37 @@ function M.test_argument_errors_name_the_field()
   lu.assertStrContains(wrong '{"path":"a","kind":"c"}', "kind: must be one of a, b")
   lu.assertStrContains(wrong '{"path":"a","list":["q",1]}', "list[1]: must be string")
   lu.assertStrContains(wrong '{"path":"a","n":1.5}', "n: must be integer")
+end
+
+-- What the fast checker passes, it passes as the other one would: the value, or a copy of it.
+local ALL = {
+  s = { "string" }, t = { "text" }, n = { "number", min = 0, max = 10 }, i = { "integer" }, any = { "any" },
+  b = { "boolean", default = true }, list = { "list", of = { "string" } }, map = { "map", of = { "integer" } },
+  either = { "string|integer" }, number_first = { "number|string" }, word = { "string", enum = { "x", "y" } },
+  inner = { "record", fields = { need = { "string", required = true }, d = { "integer", default = 3 } } },
+}
+
+function M.test_the_fast_checker_copies_what_is_right()
+  local given = { s = "a", n = 10, i = 2, list = { "q" }, map = { k = 1 }, inner = { need = "x" }, t = json.null, any = print }
+  lu.assertEquals(fast.record(given, ALL), {
+    s = "a", n = 10, i = 2, b = true, list = { "q" }, map = { k = 1 }, inner = { need = "x", d = 3 }, any = print,
+  })
+  lu.assertNil(given.b)
+  local out = fast.record({ list = {}, map = {}, either = "e", word = "y", b = false }, ALL)
+  lu.assertEquals(json.encode(out), '{"b":false,"either":"e","list":[],"map":{},"word":"y"}')
+  lu.assertEquals(fast.record(json.decode '{"either":5,"list":["a"]}', ALL), { either = 5, list = { "a" }, b = true })
+end
+
+function M.test_the_fast_checker_leaves_the_rest_to_the_other()
+  for i, given in ipairs {
+    { x = 1 }, { s = 1 }, { t = "a\0" }, { n = -1 }, { n = 11 }, { n = "5" }, { n = 0 / 0 }, { i = 1.0 }, { i = "1" }, { b = 1 },
+    { list = { 1 } }, { list = { a = 1 } }, { list = { "a", x = 1 } }, { map = { k = "x" } }, { map = { 1 } }, { either = true },
+    { number_first = "5" }, { word = "z" }, { inner = {} }, { inner = { need = "x", other = 1 } }, { inner = 1 }, { 1 },
+    setmetatable({}, { __pairs = function() end }), "text",
+  } do
+    lu.assertNil(fast.record(given, ALL), i)
+  end
+  lu.assertEquals(schema.check({ n = "5", i = 1.0, number_first = "5" }, ALL), { n = 5, i = 1, number_first = 5, b = true })
 end
 
 return M

@@ -38,10 +38,15 @@ function Fiber:wake(...) end
 ---@param monotonic_s number?
 function Fiber:set_deadline(monotonic_s) end
 
+--- Its first turn now, inside of the caller's, if there is time for it.
+---@return boolean ended
+function Fiber:begin() end
+
 --- Ceilings for the fiber and the children that it starts from now on. Over the memory ceiling an allocation
 --- raises "not enough memory"; a used-up CPU budget is a cancel with code `limit`.
----@param limits { memory_bytes?: integer, cpu_s?: number }
-function Fiber:limit(limits) end
+---@param memory_bytes? integer
+---@param cpu_s? number
+function Fiber:limit(memory_bytes, cpu_s) end
 
 --- Values of the fiber, looked up in its parent's when it has none of that name. `log` is where print and
 --- agentbox.log go; `scope` belongs to agentbox.async.

@@ -35,6 +35,13 @@ function M.shape(name, ...) end
 ---@return fun(...): string
 function M.row(names, texts) end
 
+--- The JSON text of an object, as `row` makes it, with one more member behind the others.
+---@param text string
+---@param name string
+---@param value any
+---@return string
+function M.member(text, name, value) end
+
 --- The JSON text of a list.
 ---@param ... any
 ---@return string

@@ -27,22 +27,36 @@ function hash.hasher() end
 ---@class agentbox.sys.count
 ---@field instructions? fun(on?: boolean): integer   # executed by Lua while it was on; absent without failure points
 
+---@class agentbox.sys.fields
+---@field KINDS table<string, integer>
+local fields = {}
+
+---@alias agentbox.sys.FieldRule integer|{ [1]: integer, fields?: agentbox.sys.FieldPlan, of?: agentbox.sys.FieldRule, enum?: any[], min?: number, max?: number }
+---@class agentbox.sys.FieldPlan
+---@field [1] table<string, agentbox.sys.FieldRule>
+---@field [2] table<string, any>   # defaults
+---@field [3] string[]             # required
+
+---@param map any
+---@param plan agentbox.sys.FieldPlan
+---@return table?   # a copy with its defaults; nil when it is not certain that all is right
+function fields.check(map, plan) end
+
 ---@class agentbox.sys.list
 local list = {}
 
----@param a table
----@param b table
----@param from integer
----@param to integer
----@return boolean   # whether these elements are the same values
-function list.same(a, b, from, to) end
----@param tables table[]
+---@param a table[]
+---@param b table[]
 ---@param name string
 ---@param values table
 ---@param from integer
 ---@param to integer
----@return boolean   # whether the member `name` of these tables is the value at the same place, false for none
-function list.have(tables, name, values, from, to) end
+---@return boolean   # whether these elements are the same ones, and `name` in them is the value at that place, false for none
+function list.same(a, b, name, values, from, to) end
+---@param t table
+---@param names table<any, boolean>
+---@return boolean   # whether all keys are in the set, and no value is JSON's null
+function list.only(t, names) end
 
 ---@class agentbox.sys.scratch
 local scratch = {}

@@ -30,8 +30,9 @@ end
 
 local function next_position(self, request)
   local session = request.session or ""
-  local at = self._recent[session] or self._old[session] or answered(request.messages)
-  if not self._recent[session] then
+  local at = self._recent[session]
+  if not at then
+    at = self._old[session] or answered(request.messages)
     if self._count >= MAX_SESSIONS then self._old, self._recent, self._count = self._recent, {}, 0 end
     self._count = self._count + 1
   end

@@ -2,6 +2,7 @@
 --- exports and checks need no special case.
 local err = require "agentbox.err"
 local json = require "agentbox.json"
+local only = require "agentbox.sys.list".only
 local reply = require "agentbox.models.reply"
 local sys = require "agentbox.sys.json"
 local text_ = require "agentbox.text"
@@ -9,6 +10,8 @@ local time = require "agentbox.time"
 local wire = require "agentbox.models.wire"
 
 local M = {}
+
+local encode, now = sys.encode, time.now
 
 local OPEN_BRACE = ("{"):byte()
 
@@ -78,10 +81,10 @@ local function unsent_of(name, request)
 end
 
 local function finished(name, request, response, text, queued)
-  local now = time.now()
+  local done = now()
   response.unsent = unsent_of(name, request)
   response.raw_response, response.made, response.tries = text, true, 1
-  response.times = { queued = queued, first = now, done = now }
+  response.times = { queued = queued, first = done, done = done }
   return setmetatable(response, unsent)
 end
 
@@ -97,24 +100,21 @@ end
 -- An answer that needs none of a reply's tolerance: text, or calls with tables of arguments. The text is put together and
 -- the message is made of the same parts, nothing is read back.
 local put_reply = sys.row({ "id", "object", "created", "model", "choices", "usage" }, { choices = true })
-local put_choice = sys.row({ "index", "message", "finish_reason" }, { message = true })
-local put_message = sys.row({ "role", "content", "tool_calls" }, { tool_calls = true })
+local put_text = sys.row { "role", "content" }
 local new_text, new_calls = sys.shape("role", "content"), sys.shape("role", "tool_calls")
 
 local PLAIN = { content = true, tool_calls = true, usage = true, delay_s = true }
+local PLAIN_CALL = { name = true, arguments = true }
 
 local function is_plain(answer)
-  for key in next, answer do
-    if not PLAIN[key] then return false end
-  end
+  if not only(answer, PLAIN) then return false end
   local content, calls = answer.content, answer.tool_calls
   if calls == nil then return type(content) == "string" and text_.valid(content) end
   if content ~= nil or type(calls) ~= "table" or #calls == 0 then return false end
   for i = 1, #calls do
     local raw = calls[i]
-    if type(raw) ~= "table" or raw.id ~= nil or type(raw.name) ~= "string" or raw.name == ""
-        or #raw.name > reply.MAX_NAME_BYTES or raw["function"] ~= nil or type(raw.arguments) ~= "table"
-        or json.is_array(raw.arguments) then
+    if type(raw) ~= "table" or not only(raw, PLAIN_CALL) or type(raw.name) ~= "string" or raw.name == ""
+        or #raw.name > reply.MAX_NAME_BYTES or type(raw.arguments) ~= "table" or json.is_array(raw.arguments) then
       return false
     end
   end
@@ -122,35 +122,39 @@ local function is_plain(answer)
 end
 
 local function plain_calls(given, request, position)
-  local calls, used = json.array {}, nil
+  local calls, used = json.array {}, reply.used_ids(request)
   for i = 1, #given do
-    local id, arguments = "call_" .. position .. "_" .. i, json.encode(given[i].arguments)
-    used = used or reply.used_ids(request)
+    local id, arguments = "call_" .. position .. "_" .. i, encode(given[i].arguments)
     if used[id] or arguments:byte() ~= OPEN_BRACE then return nil end
     calls[i] = wire.call(id, given[i].name, arguments)
   end
   return calls
 end
 
-local function plain_response(name, request, answer, queued)
-  local position, calls, finish = #request.messages, nil, "stop"
-  local message
-  if answer.tool_calls then
-    calls, finish = plain_calls(answer.tool_calls, request, position), "tool_calls"
-    if not calls then return nil end
-    message = new_calls("assistant", calls)
-  else
-    message = new_text("assistant", answer.content)
+-- The message, the JSON text of it as a server would have sent it, and why it ended.
+local function plain_message(answer, request, position)
+  if not answer.tool_calls then
+    return new_text("assistant", answer.content), put_text("assistant", answer.content), "stop"
   end
-  local usage = usage_of(answer.usage)
+  local calls = plain_calls(answer.tool_calls, request, position)
+  if not calls then return nil end
+  local said = '{"role":"assistant","content":null,"tool_calls":' .. encode(calls) .. "}"
+  return new_calls("assistant", calls), said, "tool_calls"
+end
+
+local function plain_response(name, request, answer, queued)
+  local position = #request.messages
+  local message, said, finish = plain_message(answer, request, position)
+  if not message then return nil end
+  local usage = answer.usage and usage_of(answer.usage) or nil
   local id = "chatcmpl-" .. name .. "-" .. (request.session or "0") .. "-" .. position
-  local said = put_message("assistant", answer.content or json.null, calls and json.encode(calls))
-  local text = put_reply(id, "chat.completion", queued // 1 | 0, name, "[" .. put_choice(0, said, finish) .. "]", usage)
-  local now = time.now()
+  local choices = '[{"index":0,"message":' .. said .. ',"finish_reason":"' .. finish .. '"}]'
+  local text = put_reply(id, "chat.completion", queued // 1 | 0, name, choices, usage)
+  local done = now()
   return setmetatable({ -- whole at once: a table that grows is made twice
-    message = message, finish = { raw = finish, norm = finish }, usage = reply.usage(usage), notes = {}, tries = 1,
+    message = message, finish = { raw = finish, norm = finish }, usage = usage and reply.usage(usage), notes = {}, tries = 1,
     repaired = false, made = true, raw_response = text, unsent = unsent_of(name, request), response_id = id,
-    served_model = name, times = { queued = queued, first = now, done = now },
+    served_model = name, times = { queued = queued, first = done, done = done },
   }, unsent)
 end
 

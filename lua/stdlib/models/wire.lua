@@ -3,6 +3,7 @@
 --- Messages are built from a list of allowed members: servers refuse `tool_calls: null`, private fields, `tool_choice`
 --- without tools. A clean message is written as it stands, so that its bytes are those of the record.
 local json = require "agentbox.json"
+local only = require "agentbox.sys.list".only
 local sys = require "agentbox.sys.json"
 
 local M = {}
@@ -27,22 +28,15 @@ local function is_null(value)
   return value == nil or value == json.null
 end
 
+local CALL, FUNCTION = { id = true, type = true, ["function"] = true }, { name = true, arguments = true }
+
 local function call_is_clean(call)
-  for key in next, call do
-    if key ~= "id" and key ~= "type" and key ~= "function" then return false end
-  end
   local fn = call["function"]
-  for key in next, fn do
-    if key ~= "name" and key ~= "arguments" then return false end
-  end
-  return call.type ~= nil and type(fn.arguments) == "string"
+  return only(call, CALL) and only(fn, FUNCTION) and call.type ~= nil and type(fn.arguments) == "string"
 end
 
 local function is_clean(message, allowed)
-  local null = json.null
-  for key, value in next, message do
-    if not allowed[key] or value == null then return false end
-  end
+  if not only(message, allowed) then return false end
   local calls = message.tool_calls
   if calls == nil then return message.content ~= nil end
   for i = 1, #calls do

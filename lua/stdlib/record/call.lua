@@ -104,8 +104,14 @@ end
 
 local NO_FINISH = {}
 
-local function finish_of(finish)
-  return put_finish(finish.norm or "other", finish.raw or json.null)
+-- So do the reasons why they ended.
+local function finish_of(rec, finish)
+  local known, norm, raw = rec._finish, finish.norm, finish.raw
+  if not known or known.norm ~= norm or known.raw ~= raw then
+    known = { norm = norm, raw = raw, text = put_finish(norm or "other", raw or json.null) }
+    rec._finish = known
+  end
+  return known.text
 end
 
 -- A run that announces its weights says which ones a call was sent for; else the model's name may.
@@ -149,7 +155,7 @@ local function answered(rec, opts, index, name, purpose, trainable)
   if usage and IS_POLICY[purpose] then add_usage(sums, usage) end -- what others cost is not the policy's
   if purpose == "agent" then sums.model_calls = sums.model_calls + 1 end
   local text = response.raw_response
-  return put_call(name, "chat", nil, finish_of(response.finish or NO_FINISH), index, opts.leaf, response.served_model,
+  return put_call(name, "chat", nil, finish_of(rec, response.finish or NO_FINISH), index, opts.leaf, response.served_model,
     notes_of(rec, response.notes, earlier), nil, purpose, response.repaired and true or nil, request.of(rec, opts),
     text and body.keep(redact(text), rec._blobs, response.made), response.response_id, sampling_of(rec, asked.sampling),
     asked.session, times_of(rec, index, opts), planes, trainable, response.tries,
@@ -186,7 +192,7 @@ end
 function M.came_of(rec, call, node)
   if rec._out[call + 1] then return end
   rec._out[call + 1] = true
-  rec._calls:set(call + 1, rec._calls:get(call + 1):sub(1, -2) .. ',"out":' .. node .. "}")
+  rec._calls:set(call + 1, sys.member(rec._calls:get(call + 1), "out", node))
 end
 
 return M

@@ -11,6 +11,8 @@ local time = require "agentbox.sys.time"
 
 local M = { SCHEMA = "agentbox.trajectory/1" }
 
+local null = json.null
+
 ---@class agentbox.RolloutResult
 ---@field status "completed"|"truncated"|"failed"|"cancelled"
 ---@field final_status? string        # AgentBox's word for it
@@ -159,63 +161,53 @@ end
 
 -- What stays text when somebody looks at a call.
 local CALLS = { raw = { "params", "body", "sampling", "notes", "prompt", "out", "lp" } }
+local NODES, RUNS = { raw = { "m" } }, { raw = { "args" } }
 
 local put_node = sys.row({ "c", "m", "o", "p", "r", "scrubbed" }, { m = true })
 
 local function nodes_of(rec)
-  local texts, scrubbed = {}, rec._scrubbed or {}
-  for n = 1, rec._n do
-    texts[n] = put_node(rec._c[n], rec._m:get(n), rec._o[n], rec._p[n] or json.null, rec._r[n], scrubbed[n])
+  local texts, calls, origins, parents, runs = rec._m:all(), rec._c, rec._o, rec._p, rec._r
+  local scrubbed = rec._scrubbed
+  for n = 1, #texts do
+    texts[n] = put_node(calls[n], texts[n], origins[n], parents[n] or null, runs[n], scrubbed and scrubbed[n])
   end
-  return sys.texts(texts, { raw = { "m" } })
+  return sys.texts(texts, NODES)
 end
+
+-- The members of a line in their order, of which it has those that apply.
+local ORDER = {
+  "schema", "run", "id", "attempt", "group", "task", "agent", "agents", "policy", "status", "final_status", "stop",
+  "reward", "use", "tool_mode", "seed", "tools", "nodes", "calls", "leaf", "tool_runs", "verify", "tamper", "sandbox",
+  "engine", "started", "finished", "timing", "usage", "metrics", "metadata", "notes", "artifacts", "modules", "logs",
+  "logs_dropped", "error", "errors",
+}
 
 --- Builds the line from a recorder and the rollout's result.
 ---@param rec agentbox.Recorder
 ---@param result agentbox.RolloutResult
 ---@return table line
 function M.build(rec, result)
-  local opts, line, finished = rec._opts, json.object {}, time.now()
-  line.schema = M.SCHEMA
-  line.run = opts.run_id
-  line.id = opts.id
-  line.attempt = opts.attempt or 0
-  line.group = opts.group and rec:_raw(opts.group, "group")
-  line.task = task_of(rec)
-  line.agent = rec:_raw(opts.agent or { name = rec._agent }, "agent")
-  line.agents = agents_of(rec)
-  line.policy = policy_of(rec)
-  line.status = result.status
-  line.final_status = result.final_status
-  line.stop = stop_of(result.stop)
-  line.reward = reward_of(rec, result)
-  line.use = json.null
-  line.tool_mode = opts.tool_mode
-  line.seed = opts.seed
-  line.tools = rec._tools and sys.trusted(rec._tools)
-  line.nodes = nodes_of(rec)
-  line.calls = sys.texts(rec._calls:all(), CALLS)
-  line.leaf = rec._leaf.main or json.null
-  line.tool_runs = sys.texts(rec._runs:all(), { raw = { "args" } })
-  line.verify = rec:_raw(result.verify, "verify")
-  line.tamper = rec:_raw(result.tamper, "tamper")
-  line.sandbox = rec:_raw(result.sandbox, "sandbox")
-  line.engine = json.object { version = os_.version }
-  line.started = rec._started
-  line.finished = finished
-  line.timing = rec:_raw(result.timing, "timing")
-  line.usage = usage_of(rec._sums.usage)
-  line.metrics = metrics_of(rec, result, line.usage, finished - rec._started)
-  line.metadata = rec:_raw(result.metadata, "metadata")
-  line.notes = rec._extra or json.object {}
-  line.artifacts = artifacts.keep(result.artifacts, rec._blobs)
-  line.modules = rec:_raw(modules.list(rec._modules), "modules")
-  line.logs = json.array(rec._logs or {})
-  line.logs_dropped = rec._dropped > 0 and rec._dropped or nil
-  line.error = plain.reason(result.error) or json.null
-  line.errors = errors_of(rec)
+  local opts, finished, usage = rec._opts, time.now(), usage_of(rec._sums.usage)
+  local line = {
+    schema = M.SCHEMA, run = opts.run_id, id = opts.id, attempt = opts.attempt or 0,
+    group = opts.group and rec:_raw(opts.group, "group"), task = task_of(rec),
+    agent = rec:_raw(opts.agent or { name = rec._agent }, "agent"), agents = agents_of(rec), policy = policy_of(rec),
+    status = result.status, final_status = result.final_status, stop = stop_of(result.stop),
+    reward = reward_of(rec, result), use = null,
+    tool_mode = opts.tool_mode, seed = opts.seed, tools = rec._tools and sys.trusted(rec._tools),
+    nodes = nodes_of(rec), calls = sys.texts(rec._calls:all(), CALLS), leaf = rec._leaf.main or null,
+    tool_runs = sys.texts(rec._runs:all(), RUNS),
+    verify = rec:_raw(result.verify, "verify"), tamper = rec:_raw(result.tamper, "tamper"),
+    sandbox = rec:_raw(result.sandbox, "sandbox"), engine = json.object { version = os_.version },
+    started = rec._started, finished = finished, timing = rec:_raw(result.timing, "timing"), usage = usage,
+    metrics = metrics_of(rec, result, usage, finished - rec._started), metadata = rec:_raw(result.metadata, "metadata"),
+    notes = rec._extra or json.object {}, artifacts = artifacts.keep(result.artifacts, rec._blobs),
+    modules = rec:_raw(modules.list(rec._modules), "modules"),
+    logs = json.array(rec._logs or {}), logs_dropped = rec._dropped > 0 and rec._dropped or nil,
+    error = plain.reason(result.error) or null, errors = errors_of(rec),
+  }
   line.use = use_of(rec, line)
-  return line
+  return json.object(line, ORDER)
 end
 
 --- Notes a broken invariant and keeps the line away from training.

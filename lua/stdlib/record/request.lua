@@ -12,38 +12,55 @@ local outgoing = wire.outgoing
 ---@class agentbox.RecordPath
 ---@field leaf integer
 ---@field count integer
----@field messages agentbox.Message[]   # those of the path, and their contents when they were recorded
----@field contents any[]
----@field nodes integer[]             # their numbers + 1
----@field whole boolean                # they are all nodes there are up to the last, in their order
+---@field whole boolean                # they are all nodes there are up to the last, each of which follows the one before
+---@field messages agentbox.Message[]   # of a whole path the recorder's own lists, which may be longer than it
+---@field contents any[]                # and what they said when they were recorded
+---@field nodes? integer[]              # their numbers + 1; nil for a whole path
 ---@field clean boolean                 # a server gets them as they are
 ---@field done? integer                 # how many of them the hasher has had
 ---@field form? string
 ---@field list? agentbox.Message[]      # what was compared with it last
 
--- The path to `leaf`. It mostly goes on from that of the call before.
-local function path_to(rec, leaf)
-  local known, parents = rec._path, rec._p
-  local from, fresh, at = known and known.leaf, nil, leaf
+-- A path that goes on from `path` to the leaf, when that is one.
+local function whole_path(rec, path, leaf)
+  if not path or not path.whole or leaf < path.leaf then
+    path = { leaf = -1, count = 0, messages = rec._said, contents = rec._contents, clean = true, whole = true }
+  end
+  local messages = path.messages
+  for n = path.count + 1, leaf + 1 do
+    if path.clean and outgoing(messages[n]) ~= messages[n] then path.clean = false end
+  end
+  path.leaf, path.count = leaf, leaf + 1
+  return path
+end
+
+-- The same between branches.
+local function branch_path(rec, path, leaf)
+  local parents, fresh, at = rec._p, {}, leaf
+  local from = path and not path.whole and path.leaf
   while at and at ~= from do
-    fresh = fresh or {}
     fresh[#fresh + 1] = at
     at = parents[at + 1]
   end
   if not from or at ~= from then
-    known = { count = 0, messages = {}, contents = {}, nodes = {}, clean = true, whole = true }
-    rec._path = known
+    path = { count = 0, messages = {}, contents = {}, nodes = {}, clean = true, whole = false }
   end
-  known.leaf = leaf
-  for i = fresh and #fresh or 0, 1, -1 do
-    local n, node = known.count + 1, fresh[i] + 1
+  path.leaf = leaf
+  for i = #fresh, 1, -1 do
+    local n, node = path.count + 1, fresh[i] + 1
     local message = rec._said[node]
-    if known.clean and outgoing(message) ~= message then known.clean = false end
-    known.messages[n], known.contents[n] = message, message.content or false
-    known.nodes[n], known.count = node, n
-    known.whole = known.whole and node == n
+    if path.clean and outgoing(message) ~= message then path.clean = false end
+    path.messages[n], path.contents[n] = message, rec._contents[node]
+    path.nodes[n], path.count = node, n
   end
-  return known
+  return path
+end
+
+-- The path to `leaf`. It mostly goes on from that of the call before.
+local function path_to(rec, leaf)
+  local path = leaf < rec._straight and whole_path(rec, rec._path, leaf) or branch_path(rec, rec._path, leaf)
+  rec._path = path
+  return path
 end
 
 --- How far back a list that was looked at before is looked at again.
@@ -54,8 +71,7 @@ local function is_path(path, messages, count)
   if not path.clean or count ~= path.count then return false end
   local from = path.list == messages and count > LOOK_BACK and count - LOOK_BACK or 1
   path.list = messages
-  return list.same(messages, path.messages, from, count)
-    and list.have(messages, "content", path.contents, from, count)
+  return list.same(messages, path.messages, "content", path.contents, from, count)
 end
 
 local function messages_text(rec, path)
@@ -86,15 +102,14 @@ local function unsent_text(rec, path, form)
     path.hasher = path.frame and body.hasher(path.frame)
   end
   if not path.frame then return nil end
-  local hasher = path.hasher
+  local hasher, texts, nodes, bytes = path.hasher, rec._m, path.nodes, path.bytes
   for i = path.done + 1, path.count do
-    local text = rec._m:get(path.nodes[i])
-    if i > 1 then hasher:update "," end
-    hasher:update(text)
-    path.bytes = path.bytes + #text + (i > 1 and 1 or 0)
+    local text, comma = texts:get(nodes and nodes[i] or i), i > 1 and "," or ""
+    hasher:update(comma, text)
+    bytes = bytes + #comma + #text
   end
-  path.done = path.count
-  return body.framed(path.frame, hasher, path.bytes)
+  path.done, path.bytes = path.count, bytes
+  return body.framed(path.frame, hasher, bytes)
 end
 
 --- The JSON text of a call's `request`, or nil when nobody knows what was sent.

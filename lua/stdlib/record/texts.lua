@@ -69,8 +69,8 @@ end
 --- All of them.
 ---@return string[]
 function Texts:all()
-  local texts = {}
-  for i = 1, #self do texts[i] = self:get(i) end
+  local texts = table.move(self, 1, #self, 1, {})
+  for i = 1, self.log and #self or 0 do texts[i] = self:get(i) end
   return texts
 end
 

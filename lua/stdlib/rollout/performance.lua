@@ -92,7 +92,7 @@ function Performance:advance(turns)
   self.waiter = fiber.current()
   if not self.fiber then
     self.fiber = fiber.spawn(body, self)
-    self.fiber:limit(self.limits)
+    self.fiber:limit(self.limits.memory_bytes, self.limits.cpu_s)
     self.fiber:set_deadline(self.ctx.budget.deadline + GRACE_S)
     self.ctx.budget.on_move = function(deadline) self.fiber:set_deadline(deadline and deadline + GRACE_S) end
   elseif self.paused then

@@ -15,7 +15,6 @@ local GRACE_S = 5
 ---@field memory_bytes? integer
 ---@field cpu_s? number        # Lua's own; waiting costs none
 ---@field blame? function      # the lab's function, when the one that is called is the library's
----@field ceiling? { memory_bytes?: integer, cpu_s?: number }   # the first two, for who calls often
 
 ---@class agentbox.Defect
 ---@field msg string
@@ -86,6 +85,12 @@ local function settle(limits, blame, timeout_s, joined, ok, problem, ...)
   return false, problem
 end
 
+-- Waits for a child that did not end in its first turn.
+local function join(child, timeout_s)
+  local scope <close> = setmetatable({ child }, scope_meta) -- luacheck: ignore
+  return child:join(timeout_s)
+end
+
 --- Calls fn(...) under limits.
 ---
 --- Returns true and the results; or false and an engine error (`agentbox.err`) that the function raised; or nil and a
@@ -97,12 +102,11 @@ end
 ---@return boolean? ok
 ---@return any ...
 function M.call(fn, limits, timeout_s, ...)
-  local blame = limits.blame or fn
   local child = fiber.spawn(body, fn, ...)
-  local scope <close> = setmetatable({ child }, scope_meta) -- luacheck: ignore
-  child:limit(limits.ceiling or { memory_bytes = limits.memory_bytes, cpu_s = limits.cpu_s })
-  child:begin() -- most functions do not wait: they end here, and join starts no timer
-  return settle(limits, blame, timeout_s, child:join(timeout_s))
+  child:limit(limits.memory_bytes, limits.cpu_s)
+  local blame = limits.blame or fn
+  if child:begin() then return settle(limits, blame, timeout_s, child:join()) end
+  return settle(limits, blame, timeout_s, join(child, timeout_s))
 end
 
 return M

@@ -82,9 +82,7 @@ local function known_of(tool)
     local cpu_s, bytes = tool.cpu_s or DEFAULT_CPU_S, (tool.memory_mb or DEFAULT_MEMORY_MB) << 20
     facts = {
       wire = wire_of(tool), limits = { cpu_s = cpu_s, memory_bytes = bytes },
-      run_limits = {
-        cpu_s = cpu_s, memory_bytes = bytes, blame = tool.run, ceiling = { cpu_s = cpu_s, memory_bytes = bytes },
-      },
+      run_limits = { cpu_s = cpu_s, memory_bytes = bytes, blame = tool.run },
       defaults = defaults_of(tool),
     }
     known[tool] = facts
