@@ -56,9 +56,9 @@ async def loop(door, used, size, train):
         useful = [group for group in groups if describe(group)]
         weights = await train(useful) if useful else None
         used.add(batch)
-        door.ack(*batch)
         if weights:
-            door.policy(*weights)
+            door.policy(*weights)  # before the acknowledgement, which lets the next rollouts begin
+        door.ack(*batch)
         steps += 1
         print(f"step {steps}: {len(useful)} of {len(groups)} groups have something to learn from, "
               f"versions {[(group.version_min, group.version_max) for group in batch]}")

@@ -31,7 +31,10 @@ def test_tasks_in_groups_out(make, run):
             group.ack()
             group.ack()
         assert seen == ["a", "b"]
-    assert engine.wait(30) == 0
+        assert engine.wait(30) == 0
+        door.policy(9)  # too late for any rollout, and nothing to wait for
+        with pytest.raises(agentbox.Unreachable, match="for 0 s"):
+            door.status()
 
 
 def test_rows_are_those_of_the_export(make, run, tmp_path):

@@ -32,7 +32,7 @@ with agentbox.connect(url, consumer=f"trainer {os.getpid()}", patience_s=60) as 
         out.flush()
         os.fsync(out.fileno())  # its checkpoint; a kill between here and the next line must not use the group twice
         done.add(group.seq)
-        group.ack()
         if every and len(done) % every == 0:
             version = 1 + len(done) // every
             door.policy(version, f"policy@{version}")
+        group.ack()

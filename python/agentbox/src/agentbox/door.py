@@ -60,6 +60,7 @@ class Door:
         if formats:
             query += "&formats=" + quote(",".join(formats), safe=",:")
         answer: Row = self._ask("GET", query, wait_s=wait_s)
+        self._hear(answer)
         answer["groups"] = [Group._of(raw, self) for raw in answer["groups"]]
         return answer
 
@@ -97,11 +98,17 @@ class Door:
 
     def ack(self, *groups: Group) -> None:
         """Acknowledges groups, in any order. When this returns, nobody gets them again."""
-        seqs = [group.seq for group in groups]
+        seqs = [group.seq for group in groups if group.seq not in self._acked]
+        if not seqs:
+            return
         answer = self._ask("POST", "/v1/ack", {"seq": seqs})
         self._acked.update(seqs)
-        # After the last one the engine ends: there is nobody to ask whether more comes.
-        self._ended = bool(answer.get("ended"))
+        self._hear(answer)
+
+    def _hear(self, answer: Row) -> None:
+        """After the last group the engine ends: there is nobody to ask whether more comes, and no answer to wait for."""
+        if answer.get("ended"):
+            self._ended, self._wire.patience_s = True, 0.0
 
     def _rows(self, seq: int, wanted: str) -> List[Row]:
         answer = self._ask("GET", f"/v1/groups/{seq}?formats=" + quote(wanted, safe=":"))
@@ -123,7 +130,11 @@ class Door:
     # ---- weights and the run
 
     def policy(self, version: int, model: Optional[str] = None) -> None:
-        """Announces new weights, and the name that the server knows them by, if it changes."""
+        """Announces new weights, and the name that the server knows them by, if it changes. Before the groups that made
+        them are acknowledged is better than after: an acknowledgement lets the next rollouts begin. When everything is
+        acknowledged nothing is sampled any more, and nobody is told."""
+        if self._ended:
+            return
         doc: Dict[str, Any] = {"version": version}
         if model is not None:
             doc["model"] = model
