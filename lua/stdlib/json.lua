@@ -131,4 +131,14 @@ function M.raw(text)
   return sys.raw(text)
 end
 
+--- Checks a JSON text and gives it on one line: as it is, or written anew where it has line breaks; nil when it is none.
+---@nodiscard
+---@param text string
+---@return string?
+function M.one_line(text)
+  if not text:find("\n", 1, true) and not text:find("\r", 1, true) then return sys.raw(text) and text or nil end
+  local value = sys.decode(text)
+  return value ~= nil and sys.encode(value) or nil
+end
+
 return M

@@ -158,16 +158,24 @@ function Traj:body(call, which)
   return body.bytes(self.line, call, which, function(hash) return read_blob(self, hash) end)
 end
 
---- The JSON text of a call's response, from its place in `call_columns`; nil when there is none with the recorded hash, or it is
---- no JSON.
+--- The bytes that the record names by a hash and keeps beside it.
+---@nodiscard
+---@param id string
+---@return string? bytes
+---@return agentbox.Err? err
+function Traj:blob(id) return read_blob(self, id) end
+
+--- The JSON text of a call's response, from its place in `call_columns`, on one line; nil when there is none with the recorded
+--- hash, or it is no JSON.
 ---@param i integer      # from 1
 ---@return string?
 function Traj:response_text(i)
   local calls = self.call_columns
   local text, id = calls.response_body[i], calls.response_hash[i]
-  if text then return body.hash(text) == id and text or nil end
-  text = id and read_blob(self, id)
-  return text and body.hash(text) == id and json.raw(text) and text or nil
+  local inside = text ~= nil
+  if not inside then text = id and read_blob(self, id) end
+  if not text or body.hash(text) ~= id then return nil end
+  return inside and text or json.one_line(text)
 end
 
 --- The bytes of an artifact, as the rollout left them (secrets replaced).

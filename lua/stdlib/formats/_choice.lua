@@ -13,8 +13,6 @@ local FINISH = { stop = true, length = true, tool_calls = true, content_filter =
 --- What an export says of calls without token ids.
 M.NO_TOKENS = "token ids, which the server did not send for every call"
 
-local AS_TEXT = { raw = { "logprobs", "token_ids", "prompt_token_ids", "prompt_logprobs" } }
-
 --- A field that may be JSON text or null, as a Lua value.
 ---@type fun(field: any): any
 M.plain = json.plain
@@ -26,47 +24,12 @@ function M.message(node)
   return M.plain(node.m)
 end
 
---- Whether any call has a value under `name`.
----@param calls table[]
----@param name string
----@return boolean
-function M.any(calls, name)
-  for _, call in ipairs(calls) do
-    if call[name] ~= nil and call[name] ~= json.null then return true end
-  end
-  return false
-end
-
 --- The call that a sampled node came of.
 ---@param t agentbox.Traj
 ---@param node table
 ---@return table? call
 function M.call(t, node)
   return node.c and node.c ~= json.null and t.line.calls[node.c + 1] or nil
-end
-
---- The whole response of a call as an ordered object, nil without one that is a JSON object.
----@param t agentbox.Traj
----@param call table
----@return table?
-function M.response(t, call)
-  local text = t:body(call, "response")
-  local doc = text and json.decode(text, not text:find("\n", 1, true) and AS_TEXT or nil)
-  return json.is_object(doc) and doc or nil
-end
-
---- The choice that a sampled node came of, as the server sent it; nil when there is none on record.
----@param t agentbox.Traj
----@param node table
----@return table? choice
----@return table? response
-function M.of(t, node)
-  local call = M.call(t, node)
-  if not call then return nil end
-  if call.choice then return M.plain(call.choice) end
-  local response = M.response(t, call)
-  local choices = response and response.choices
-  return type(choices) == "table" and choices[1] or nil, response
 end
 
 local choices_of = sys.pick { "choices" }
@@ -82,9 +45,21 @@ function M.text(t, i)
   local response = t:response_text(i)
   local choices = response and choices_of(response)
   local list = choices and sys.elements(choices)
-  local first = list and list[1]
-  if first and (first:find("\n", 1, true) or first:find("\r", 1, true)) then first = json.encode(sys.trusted(first)) end
-  return first, response
+  return list and list[1], response
+end
+
+local PLANES = { raw = { "prompt", "out", "lp" } }
+
+--- The token evidence of all calls: for each a table with its `tokens`, as tokens.lua wants calls.
+---@param t agentbox.Traj
+---@return { i: integer, tokens: table? }[]
+function M.evidence(t)
+  local calls, list = t.call_columns, {}
+  for i = 1, calls.n do
+    local text = calls.tokens[i]
+    list[i] = { i = i - 1, tokens = text and json.decode(text, PLANES) }
+  end
+  return list
 end
 
 --- Whether any call failed.
@@ -99,12 +74,12 @@ function M.failed(t)
 end
 
 --- The finish reason as openai's types know it; nil when they do not.
----@param call table
+---@param norm string?
 ---@param given? any     # the choice's own
 ---@return string?
-function M.finish(call, given)
-  if FINISH[given] then return given end
-  return FINISH[call.finish and call.finish.norm] and call.finish.norm or nil
+function M.finish(norm, given)
+  if given and FINISH[given] then return given end
+  return norm and FINISH[norm] and norm or nil
 end
 
 -- Log-probs in the form that names ids, for a reply that gave the planes another way.
@@ -121,22 +96,25 @@ local function logprobs_of(planes)
   local out = json.object {}
   out.content = content
   out.refusal = json.null
-  return out
+  return json.encode(out)
 end
 
+local prompt_ids_of = sys.pick { "&prompt_token_ids" }
+
 --- Puts a call's token ids and log-probs on a choice, where the server's own are not there yet.
----@param t agentbox.Traj
----@param call table
----@param out table       # the choice
----@param response? table
+---@param evidence table[]                 # of all calls
+---@param i integer                        # the call, from 1
+---@param out table<string, string>        # JSON texts by name
+---@param response? string                 # the text that the choice stands in
+---@param memo table                       # one for all calls
 ---@return boolean added   # false: the call has none
-function M.add_tokens(t, call, out, response)
+function M.add_tokens(evidence, i, out, response, memo)
+  local call = evidence[i]
   if not tokens.is_rl_grade(call) then return false end
-  local planes = tokens.unpack(t.line.calls, call)
-  if not out.logprobs or out.logprobs == json.null then out.logprobs = logprobs_of(planes) end
-  out.prompt_token_ids = out.prompt_token_ids or response and response.prompt_token_ids
-    or json.array(planes.prompt or {})
-  out.token_ids = out.token_ids or json.array(planes.out)
+  if not out.logprobs or out.logprobs == "null" then out.logprobs = logprobs_of(tokens.unpack(evidence, call)) end
+  out.prompt_token_ids = out.prompt_token_ids or response and prompt_ids_of(response)
+    or "[" .. tokens.prompt_text(evidence, call, memo) .. "]"
+  out.token_ids = out.token_ids or tokens.text(call.tokens.out)
   return true
 end
 
@@ -144,7 +122,7 @@ end
 ---@param reason any
 ---@return boolean
 function M.knows(reason)
-  return FINISH[reason] == true
+  return reason ~= nil and FINISH[reason] == true
 end
 
 return M

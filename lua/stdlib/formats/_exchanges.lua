@@ -1,6 +1,9 @@
 --- Requests and responses as ART's exchanges, verbatim where they were recorded.
 local choice = require "agentbox.formats._choice"
+local columns = require "agentbox.record.columns"
 local json = require "agentbox.json"
+local sent = require "agentbox.record.sent"
+local sys = require "agentbox.sys.json"
 local time = require "agentbox.sys.time"
 local tokens = require "agentbox.record.tokens"
 
@@ -8,95 +11,91 @@ local M = {}
 
 local TRAFFIC = { agent = true, subagent = true, compaction = true }
 
-local function one_line(text)
-  if text:find("\n", 1, true) then return json.decode(text) end
-  return json.raw(text)
+local put_request = sys.row({ "model", "messages", "tools" }, { messages = true, tools = true })
+local put_choice = sys.row({ "index", "finish_reason", "logprobs", "message", "prompt_token_ids", "token_ids" },
+  { logprobs = true, message = true, prompt_token_ids = true, token_ids = true })
+local put_response = sys.row({ "id", "object", "created", "model", "choices" }, { choices = true })
+local put_exchange = sys.row({ "request", "response", "start_time", "end_time" }, { request = true, response = true })
+
+local BODIES = { raw = { "request", "response" } }
+
+local function model_of(job, i) return job.calls.model[i] or job.t.line.policy.model end
+
+-- The request, and whether it is what was sent.
+local function request_of(job, i)
+  local t = job.t
+  local path = columns.path(t.columns, job.calls.leaf[i])
+  local text = job.sent:text(i, path)
+  if text then return text, true end
+  local messages = {}
+  for n, at in ipairs(path) do messages[n] = t.columns.m[at] end
+  local tools = t.line.tools ~= json.null and t.line.tools or nil
+  return put_request(model_of(job, i), "[" .. table.concat(messages, ",") .. "]", tools), false
 end
 
-local function request_of(t, call)
-  local text = t:body(call, "request")
-  if text then return one_line(text), true end
-  local out = json.object {}
-  out.model = call.model or t.line.policy.model
-  out.messages = json.array {}
-  for i, step in ipairs(t:path(call.leaf)) do out.messages[i] = step.message end
-  if t.tools then out.tools = t.tools end
-  return out, false
-end
+local function own_name(t, i) return ("%s-%d"):format(t.id, i - 1) end
 
-local function own_name(t, call) return ("%s-%d"):format(t.id, call.i) end
-
-local function made_response(t, call)
-  local node = call.out and call.out ~= json.null and t.line.nodes[call.out + 1]
-  local finish = choice.finish(call)
-  if not node or not finish then return nil end
-  local out, item = json.object {}, json.object {}
-  item.index = 0
-  item.finish_reason = finish
-  item.logprobs = json.null
-  item.message = choice.message(node)
-  choice.add_tokens(t, call, item)
-  out.id = call.response_id or own_name(t, call)
-  out.object = "chat.completion"
-  out.created = math.floor(call.t and call.t[#call.t] or t.line.started)
-  out.model = call.model or t.line.policy.model
-  out.choices = json.array { item }
-  return out
+local function made_response(job, i)
+  local t, calls = job.t, job.calls
+  local message, finish = calls.out[i] and t.columns.m[calls.out[i] + 1], choice.finish(calls.norm[i])
+  if not message or not finish then return nil end
+  local item = { logprobs = "null" }
+  choice.add_tokens(job.evidence, i, item, nil, job.memo)
+  local times = json.decode(calls.t[i] or "[]")
+  local one = put_choice(0, finish, item.logprobs, message, item.prompt_token_ids, item.token_ids)
+  return put_response(calls.response_id[i] or own_name(t, i), "chat.completion", math.floor(times[#times] or t.line.started),
+    model_of(job, i), "[" .. one .. "]")
 end
 
 -- The response, whether it is the recorded one; nil when ART has no word for the way it ended.
-local function response_of(t, call)
-  local text = t:body(call, "response")
-  if not text then return made_response(t, call), false end
-  if not choice.knows(call.finish and call.finish.raw) then return nil, true end
-  return one_line(text), true
+local function response_of(job, i)
+  local text = job.t:response_text(i)
+  if not text then return made_response(job, i), false end
+  if not choice.knows(job.calls.raw[i]) then return nil, true end
+  return text, true
 end
 
 -- ART refuses a trajectory in which two responses of a model have one id.
-local function with_own_name(t, call, response)
-  local copy = json.object {}
-  for key, value in pairs(json.type(response) == "raw" and response:decode() or response) do copy[key] = value end
-  copy.id = own_name(t, call)
-  return copy
+local function with_own_name(t, i, response)
+  local copy = json.decode(response, { raw = { "choices" } })
+  copy.id = own_name(t, i)
+  return json.encode(copy)
 end
 
-local function exchange_of(t, call, used, lost)
-  local request, sent = request_of(t, call)
-  local response, received = response_of(t, call)
+local function exchange_of(job, i, lost)
+  local t, calls = job.t, job.calls
+  local request, was_sent = request_of(job, i)
+  local response, received = response_of(job, i)
   if not response then
     return lost "calls that ended in a way ART does not know"
   end
-  local id = choice.plain(call.response_id)
-  if id and used[id] then
-    response = with_own_name(t, call, response)
+  local id = calls.response_id[i]
+  if id and job.used[id] then
+    response = with_own_name(t, i, response)
     lost "response ids that the server gave more than once"
   end
-  if id then used[id] = true end
-  if not sent or not received then
+  if id then job.used[id] = true end
+  if not was_sent or not received then
     lost "bodies that were not recorded (their exchanges are made from the messages)"
   end
-  if not tokens.is_rl_grade(call) then lost(choice.NO_TOKENS) end
-  local started = call.t and call.t ~= json.null and call.t or { t.line.started, t.line.started }
-  local out = json.object {}
-  out.request = request
-  out.response = response
-  out.start_time = time.iso(started[1])
-  out.end_time = time.iso(started[#started])
-  return out
+  if not tokens.is_rl_grade(job.evidence[i]) then lost(choice.NO_TOKENS) end
+  local times = json.decode(calls.t[i] or "[]")
+  local started = times[1] or t.line.started
+  return put_exchange(request, response, time.iso(started), time.iso(times[#times] or started))
 end
 
 --- The exchanges of a trajectory: `art.TrajectoryExchanges`.
 ---@param t agentbox.Traj
+---@param evidence table[]         # the token evidence of its calls
 ---@param lost fun(what: string)
 ---@return table
-function M.of(t, lost)
-  local list, used = json.array {}, {}
-  for _, call in ipairs(t.line.calls) do
-    if TRAFFIC[call.purpose] and not choice.plain(call.error) then
-      list[#list + 1] = exchange_of(t, call, used, lost)
-    end
+function M.of(t, evidence, lost)
+  local calls, list = t.call_columns, {}
+  local job = { t = t, calls = calls, evidence = evidence, memo = {}, used = {}, sent = sent.new(t) }
+  for i = 1, calls.n do
+    if TRAFFIC[calls.purpose[i]] and not calls.error[i] then list[#list + 1] = exchange_of(job, i, lost) end
   end
-  return json.object { chat_completions = list }
+  return json.object { chat_completions = sys.texts(list, BODIES) }
 end
 
 return M

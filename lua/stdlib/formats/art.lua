@@ -7,8 +7,10 @@
 --- An unscored rollout is no trajectory, since ART would read it as reward 0: in a group it is an exception.
 local agentbox = require "agentbox.formats.agentbox"
 local choice = require "agentbox.formats._choice"
+local columns = require "agentbox.record.columns"
 local exchanges = require "agentbox.formats._exchanges"
 local json = require "agentbox.json"
+local sys = require "agentbox.sys.json"
 local tokens = require "agentbox.record.tokens"
 
 local M = {
@@ -16,6 +18,7 @@ local M = {
   name = "art",
   summary = "OpenPipe ART: a trajectory, or groups of them as lines",
   extension = ".json",
+  reads = "columns",
   layout = { indent = 2, ascii = true },
   never = {
     "times, exit codes and errors of tools", "the verifier's report beyond its capped output", "calls of judges",
@@ -78,103 +81,125 @@ local function logs_of(t)
   return out
 end
 
+local calls_of = sys.split { "id", "function.arguments" }
+local of_message = sys.pick { "tool_calls" }
+
 -- The engine may have had to rewrite ids or arguments to be able to go on; a choice holds what was sampled.
-local function same_calls(a, b)
-  local left, right = choice.plain(a.tool_calls) or {}, choice.plain(b.tool_calls) or {}
-  if #left ~= #right then return false end
-  for i, call in ipairs(left) do
-    local other = right[i]
-    if call.id ~= other.id or call["function"].arguments ~= other["function"].arguments then return false end
+local function same_calls(sampled, kept)
+  if sampled == kept then return true end
+  local left, right = of_message(sampled), of_message(kept)
+  if left == right then return true end
+  local n, ids, arguments = calls_of(left or "[]")
+  local m, other_ids, other_arguments = calls_of(right or "[]")
+  if n ~= m then return false end
+  for i = 1, n do
+    if ids[i] ~= other_ids[i] or arguments[i] ~= other_arguments[i] then return false end
   end
   return true
 end
 
-local function choice_of(t, step, call, lost)
-  local found, response = choice.of(t, step.node)
-  local out = json.object {}
-  local finish = choice.finish(call, found and found.finish_reason)
+local finish_of = sys.pick { "finish_reason" }
+
+-- The members of a choice, in the order that they are written in, and their JSON texts by name.
+local function members_of(found)
+  local names, texts = { "finish_reason", "index" }, {}
+  local keys, values = sys.entries(found or "{}")
+  for i, key in ipairs(keys) do
+    if texts[key] == nil and key ~= "finish_reason" and key ~= "index" then names[#names + 1] = key end
+    texts[key] = values[i]
+  end
+  for _, name in ipairs { "logprobs", "message", "prompt_token_ids", "token_ids" } do
+    if not texts[name] then names[#names + 1] = name end
+  end
+  return names, texts
+end
+
+local function choice_of(job, at, call, lost)
+  local t = job.t
+  local found, response = choice.text(t, call)
+  if found and found:byte() ~= 123 then found = nil end -- "{"
+  local finish = choice.finish(t.call_columns.norm[call], found and finish_of(found))
   if not finish then
     lost("training on calls that ended in a way no Choice may say")
     return nil
   end
-  out.finish_reason = finish
-  out.index = 0
-  local message = step.message
-  if found then
-    for key, value in pairs(found) do
-      if out[key] == nil then out[key] = value end
-    end
-    if type(found.message) == "table" then message = found.message end
-    if not same_calls(message, step.message) then
+  local names, texts = members_of(found)
+  local message = t.columns.m[at]
+  if not found then lost "responses that were not recorded (their choices are made from the messages)" end
+  if texts.message and texts.message:byte() == 123 then
+    if not same_calls(texts.message, message) then
       lost "tool calls as repaired for the history (a choice has what was sampled)"
     end
-  else
-    lost "responses that were not recorded (their choices are made from the messages)"
+    message = texts.message
   end
-  if out.logprobs == nil then out.logprobs = json.null end
-  out.message = message
-  if not choice.add_tokens(t, call, out, response) then lost(choice.NO_TOKENS) end
-  return out
+  texts.finish_reason, texts.index, texts.message, texts.logprobs = json.encode(finish), "0", message, texts.logprobs or "null"
+  if not choice.add_tokens(job.evidence, call, texts, response, job.memo) then lost(choice.NO_TOKENS) end
+  local parts = {}
+  for _, name in ipairs(names) do
+    if texts[name] then parts[#parts + 1] = ("%s:%s"):format(json.encode(name), texts[name]) end
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
 end
 
 -- Templates and servers look at the content of every message.
-local function with_content(message)
-  if message.content ~= nil then return message end
-  local out = json.object {}
+local function with_content(t, at)
+  local text = t.columns.m[at]
+  if t.message_columns.content[at] then return text end
+  local message, out = json.decode(text), json.object {}
   out.role = message.role
   out.content = json.null
   for key, value in pairs(message) do out[key] = value end
-  return out
+  return json.encode(out)
 end
 
-local function history_of(t, leaf, trained, lost)
-  local out = json.array {}
-  for i, step in ipairs(t:path(leaf)) do
-    local call = step.node.o == "sampled" and choice.call(t, step.node)
-    local item
-    if call and call.trainable and not trained[step.index] then
-      trained[step.index] = true
-      item = choice_of(t, step, call, lost)
+local function history_of(job, leaf, lost)
+  local t, out = job.t, {}
+  local nodes, trainable = t.columns, t.call_columns.trainable
+  for i, at in ipairs(columns.path(nodes, leaf)) do
+    local call = nodes.o[at] == "sampled" and nodes.c[at]
+    if call and trainable[call + 1] and not job.trained[at] then
+      job.trained[at] = true
+      out[i] = choice_of(job, at, call + 1, lost)
     end
-    out[i] = item or with_content(step.message)
+    out[i] = out[i] or with_content(t, at)
   end
-  return out
+  return sys.trusted("[" .. table.concat(out, ",") .. "]")
 end
 
 local function other_leaves(t)
-  local parents, leaves = {}, {}
-  local nodes = t.line.nodes
-  for _, node in ipairs(nodes) do
-    if node.p ~= json.null then parents[node.p] = true end
+  local parents, leaves, nodes = {}, {}, t.columns
+  for i = 1, nodes.n do
+    if nodes.p[i] then parents[nodes.p[i]] = true end
   end
-  for i = 0, #nodes - 1 do
+  for i = 0, nodes.n - 1 do
     if not parents[i] and i ~= t.line.leaf then leaves[#leaves + 1] = i end
   end
   return leaves
 end
 
-local function add_messages(t, doc, lost)
-  local trained = {}
-  doc.messages_and_choices = history_of(t, nil, trained, lost)
-  doc.tools = t.tools or json.null
+local function add_messages(t, doc, evidence, lost)
+  local job = { t = t, trained = {}, evidence = evidence, memo = {} }
+  doc.messages_and_choices = history_of(job, choice.plain(t.line.leaf), lost)
+  doc.tools = t.line.tools or json.null
   doc.additional_histories = json.array {}
   for i, leaf in ipairs(other_leaves(t)) do
     local history = json.object {}
-    history.messages_and_choices = history_of(t, leaf, trained, lost)
+    history.messages_and_choices = history_of(job, leaf, lost)
     history.tools = doc.tools
     doc.additional_histories[i] = history
   end
 end
 
-local function unfit(t, opts)
+local function unfit(t, opts, evidence)
   if not t.scored then return "unscored, and ART would read it as reward 0" end
-  if not t:calls { trainable = true }() then return "masked: nothing in it is trainable" end
-  if opts.tokens ~= "require" then return nil end
-  for _, call in ipairs(t.line.calls) do
-    if call.trainable and not tokens.is_rl_grade(call) then
-      return ("call %d has no token ids from the server"):format(call.i)
+  local calls, any = t.call_columns, false
+  for i = 1, calls.n do
+    any = any or calls.trainable[i] == true
+    if opts.tokens == "require" and calls.trainable[i] and not tokens.is_rl_grade(evidence[i]) then
+      return ("call %d has no token ids from the server"):format(i - 1)
     end
   end
+  return not any and "masked: nothing in it is trainable" or nil
 end
 
 --- Turns a trajectory into an `art.Trajectory`; an unscored one into nil and the reason.
@@ -188,13 +213,14 @@ function M.convert(t, opts)
   local function lost(what)
     if not told[what] then told[what], losses[#losses + 1] = true, what end
   end
-  local reason = unfit(t, opts)
+  local evidence = choice.evidence(t)
+  local reason = unfit(t, opts, evidence)
   if reason then return nil, losses, reason end
   local doc = json.object {}
   if opts.form == "exchanges" then
-    doc.exchanges = exchanges.of(t, lost)
+    doc.exchanges = exchanges.of(t, evidence, lost)
   else
-    add_messages(t, doc, lost)
+    add_messages(t, doc, evidence, lost)
   end
   doc.reward = t.reward + 0.0
   if t.version_min then
@@ -204,7 +230,7 @@ function M.convert(t, opts)
   doc.metrics = metrics_of(t)
   doc.metadata = metadata_of(t)
   doc.logs = logs_of(t)
-  if choice.any(t.line.calls, "error") then lost "calls that failed" end
+  if choice.failed(t) then lost "calls that failed" end
   return doc, losses
 end
 

@@ -5,16 +5,21 @@
 --- done on the servers' own JSON text, by comparing bytes; nothing becomes a table before somebody asks.
 local json = require "agentbox.json"
 local plane = require "agentbox.sys.plane"
+local sys = require "agentbox.sys.json"
 
 local M = {}
 
 --- Sources of token ids that training may rely on; "local" ids were made from text and may differ.
 M.RL_GRADE = { engine = true, token_id_strings = true }
 
+local BLANKS = { " ", "\n", "\r", "\t" }
+
 -- The text between the brackets, without blanks, so that equal lists are equal strings.
 local function inner(raw)
   local text = raw:text()
-  if text:find("[ \n\r\t]") then text = json.encode(raw:decode()) end
+  for _, blank in ipairs(BLANKS) do
+    if text:find(blank, 1, true) then return json.encode(raw:decode()):sub(2, -2) end
+  end
   return text:sub(2, -2)
 end
 
@@ -129,6 +134,46 @@ local function prompt_of(calls, tokens, memo)
   local tail = list_of(prompt.tail)
   memo[tokens] = table.move(tail, 1, #tail, #kept + 1, kept)
   return kept
+end
+
+--- A plane as JSON text without blanks.
+---@param list any
+---@return string
+function M.text(list) return "[" .. inner(json.type(list) == "raw" and list or sys.trusted(json.encode(list))) .. "]" end
+
+-- The text of the first n of the ids in a text.
+local function first(text, n)
+  local at = 0
+  for _ = 1, n do at = text:find(",", at + 1, true) or #text + 1 end
+  return text:sub(1, at - 1)
+end
+
+--- The ids of a call's prompt as text, with commas between them and without brackets; "" when they are not known. Put together
+--- from slices: what the prompts of a conversation share is copied, never read.
+---@param calls table[]    # the record's calls
+---@param call table       # one of them
+---@param memo table       # one table for all of them
+---@return string text
+---@return integer n
+function M.prompt_text(calls, call, memo)
+  local given = call.tokens
+  local known = memo[given]
+  if known then return known.text, known.n end
+  local prompt, text, n = given.prompt, "", 0
+  if json.type(prompt) == "raw" and prompt:text():byte() == 123 then prompt = json.decode(prompt:text(), { raw = { "tail" } }) end
+  if json.is_object(prompt) then
+    local base = calls[prompt.base + 1]
+    local before, n_before = M.prompt_text(calls, base, memo)
+    local whole, n_whole = join(before, M.text(base.tokens.out):sub(2, -2)), n_before + base.tokens.n_out
+    if prompt.keep > n_whole then return "", 0 end
+    local tail = M.text(prompt.tail):sub(2, -2)
+    text, n = join(prompt.keep == n_whole and whole or first(whole, prompt.keep), tail), prompt.keep + count(tail)
+  elseif prompt ~= nil and prompt ~= json.null then
+    text = M.text(prompt):sub(2, -2)
+    n = count(text)
+  end
+  memo[given] = { text = text, n = n }
+  return text, n
 end
 
 --- The token planes of one recorded call as plain lists.
