@@ -171,7 +171,8 @@ local function ack(self, req)
   local ended, ok, bad = writer:join()
   if not ended then return nil, ok end
   if not ok then return nil, bad end
-  return { json = json.object { cursor = self.run.cursor, ended = self:_tell_end() } }
+  local failure = self.run.failure
+  return { json = json.object { cursor = self.run.cursor, ended = self:_tell_end(), failure = failure and failure.msg or nil } }
 end
 
 local function policy(self, req)

@@ -20,9 +20,9 @@ def task(task_id):
 
 
 class Model:
-    """Speaks chat completions with token ids. `slow(n)` says how long the n-th call takes."""
+    """Speaks chat completions with token ids. `slow(n)` says how long the n-th call takes, `broken(n)` whether it fails."""
 
-    def __init__(self, slow=lambda n: 0.0):
+    def __init__(self, slow=lambda n: 0.0, broken=lambda n: False):
         self.calls = []
         self.lock = threading.Lock()
         self.gone = threading.Event()
@@ -42,7 +42,7 @@ class Model:
                 outer.gone.wait(slow(n))
                 body = json.dumps(answer(request, n)).encode()
                 try:
-                    self.send_response(200)
+                    self.send_response(400 if broken(n) else 200)
                     self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(body)))
                     self.end_headers()

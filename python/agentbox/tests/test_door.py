@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from conftest import BIN, Engine, Model, task
+from conftest import BIN, Engine, Model, task, wait_for
 
 import agentbox
 
@@ -89,6 +89,21 @@ def test_an_engine_that_was_killed_is_waited_for(make, run):
             group.ack()
         assert [first.task_id, *rest] == ["a", "b", "c"]
     assert engine.wait(30) == 0
+
+
+def test_a_run_that_broke_meanwhile_is_no_end(make, run):
+    model = make(Model, broken=lambda n: n > 2)
+    engine = make(Engine, run, model, "--group-size", "2", "-c", "1", "--attempts", "1", "--max-errors", "1").start()
+    with agentbox.connect(engine.url) as door:
+        door.send_tasks([task("a"), task("b"), task("c")])
+        seen = []
+        with pytest.raises(agentbox.RunFailed):
+            for group in door.groups():
+                wait_for(lambda: door.status()["state"] == "over")
+                seen.append(group.task_id)
+                group.ack()
+        assert seen == ["a"]
+    assert engine.wait(60) == 3
 
 
 def test_errors_have_names(make, run):

@@ -34,6 +34,7 @@ class Door:
         self._consumer = consumer
         self._acked: set[int] = set()
         self._ended = False
+        self._failure: Optional[str] = None
         self.info: Row = {}
         self._connect()
 
@@ -95,6 +96,8 @@ class Door:
                     raise RunFailed(answer["failure"])
                 if answer["ended"] or after:
                     return
+        if self._failure:
+            raise RunFailed(self._failure)
 
     def ack(self, *groups: Group) -> None:
         """Acknowledges groups, in any order. When this returns, nobody gets them again."""
@@ -108,7 +111,7 @@ class Door:
     def _hear(self, answer: Row) -> None:
         """After the last group the engine ends: there is nobody to ask whether more comes, and no answer to wait for."""
         if answer.get("ended"):
-            self._ended, self._wire.patience_s = True, 0.0
+            self._ended, self._failure, self._wire.patience_s = True, answer.get("failure"), 0.0
 
     def _rows(self, seq: int, wanted: str) -> List[Row]:
         answer = self._ask("GET", f"/v1/groups/{seq}?formats=" + quote(wanted, safe=":"))
