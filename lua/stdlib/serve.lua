@@ -45,10 +45,19 @@ Serve.__index = Serve
 
 -- ---------------------------------------------------------------- what a request asks for
 
-local function object(req)
+-- The members of a request's object, each of its type (or "list"). What nobody reads is refused: a word that is spelt wrong says nothing.
+local function object(req, members)
   local doc, problem = req:json()
   if problem then return nil, problem end
   if not json.is_object(doc) then return nil, err.new("badarg", "a JSON object is expected") end
+  for name, value in pairs(doc) do
+    local wanted = members[name]
+    if not wanted then return nil, err.new("badarg", ("%s: there is no such member"):format(name)) end
+    local kind = json.is_array(value) and "list" or type(value)
+    if not wanted:find(kind, 1, true) then
+      return nil, err.new("badarg", ("%s: %s is expected"):format(name, wanted:gsub("|", " or ")))
+    end
+  end
   return doc
 end
 
@@ -75,13 +84,13 @@ local function kept(run, name)
 end
 
 local function connect(self, req)
-  local doc, problem = object(req)
+  local doc, problem = object(req, { consumer = "string" })
   if not doc then return nil, problem end
   local session = rand.uuid4()
   local ok, bad = keep(self.run, "session", session)
   if not ok then return nil, bad end
   self._session = session
-  self.consumer = type(doc.consumer) == "string" and doc.consumer or nil
+  self.consumer = doc.consumer
   self.run:_event("connect", { consumer = self.consumer })
   self.run:_poke() -- who waits with an older session is told
   return { json = json.object {
@@ -92,25 +101,23 @@ end
 
 local function tasks(self, req)
   if not self._inbox then return refused("unsupported", "this run has its tasks already") end
-  local doc, problem = object(req)
+  local doc, problem = object(req, { tasks = "list", key = "string", ["end"] = "boolean" })
   if not doc then return nil, problem end
-  local list = doc.tasks or json.array {}
-  if not json.is_array(list) then return nil, err.new("badarg", "tasks: a list is expected") end
-  if doc.key ~= nil and (type(doc.key) ~= "string" or #doc.key > 200) then
-    return nil, err.new("badarg", "key: a text of at most 200 bytes is expected")
-  end
+  if doc.key and #doc.key > 200 then return nil, err.new("badarg", "key: at most 200 bytes are expected") end
   local taken
-  taken, problem = self._inbox:add { key = doc.key or rand.uuid4(), tasks = list, ["end"] = doc["end"] == true }
+  taken, problem = self._inbox:add {
+    key = doc.key or rand.uuid4(), tasks = doc.tasks or json.array {}, ["end"] = doc["end"] == true,
+  }
   if not taken then return nil, problem end
   return { json = json.object { added = taken.added, total = taken.total, ended = self._inbox.ended } }
 end
 
-local function number_of(query, name, default, max)
+local function number_of(query, name, default, min, max)
   local value = query[name]
   if value == nil then return default end
   local number = tonumber(value)
-  if not number or number < 0 or number > max then
-    return nil, err.new("badarg", ("%s: a number from 0 to %d is expected"):format(name, max))
+  if not number or number < min or number > max then
+    return nil, err.new("badarg", ("%s: a number from %d to %d is expected"):format(name, min, max))
   end
   return number
 end
@@ -120,9 +127,9 @@ local function groups(self, req)
   local query, problem = req:query()
   if not query then return nil, problem end
   local after, wait_s, most
-  after, problem = number_of(query, "after", 0, 2 ^ 53)
-  if after then wait_s, problem = number_of(query, "wait", 30, MAX_WAIT_S) end
-  if wait_s then most, problem = number_of(query, "max", 1, 1000) end
+  after, problem = number_of(query, "after", 0, 0, 2 ^ 53)
+  if after then wait_s, problem = number_of(query, "wait", 30, 0, MAX_WAIT_S) end
+  if wait_s then most, problem = number_of(query, "max", 1, 1, 1000) end
   if not most then return nil, problem end
   local formats
   formats, problem = deliver.formats(query.formats)
@@ -152,8 +159,9 @@ end
 local function ack(self, req)
   local wrong = check_session(self, req)
   if wrong then return wrong end
-  local doc, problem = object(req)
+  local doc, problem = object(req, { seq = "list|number" })
   if not doc then return nil, problem end
+  if doc.seq == nil then return nil, err.new("badarg", "seq: a list of numbers is expected") end
   local list = json.is_array(doc.seq) and doc.seq or json.array { doc.seq }
   for _, seq in ipairs(list) do
     if math.type(seq) ~= "integer" or seq < 1 or seq > self.run.closed then
@@ -176,13 +184,13 @@ local function ack(self, req)
 end
 
 local function policy(self, req)
-  local doc, problem = object(req)
+  local doc, problem = object(req, { version = "number", model = "string" })
   if not doc then return nil, problem end
   local version, current = doc.version, self.run.models.agent.version
   if math.type(version) ~= "integer" or version < 0 then
     return nil, err.new("badarg", "version: a whole number is expected")
   end
-  if type(doc.model or "") ~= "string" then return nil, err.new("badarg", "model: a text is expected") end
+  if doc.model == "" then return nil, err.new("badarg", "model: a name is expected") end
   if current and version < current then
     return refused("exists", ("version %d is older than %d"):format(version, current))
   end
@@ -195,13 +203,13 @@ local function policy(self, req)
 end
 
 local function cancel(self, req)
-  local doc, problem = object(req)
+  local doc, problem = object(req, { id = "string", run = "string", why = "string" })
   if not doc then return nil, problem end
   if doc.run == "drain" then
-    self.run:drain(type(doc.why) == "string" and doc.why or "the trainer asked for it")
+    self.run:drain(doc.why or "the trainer asked for it")
   elseif doc.run == "stop" then
-    self.run:stop(type(doc.why) == "string" and doc.why or "the trainer asked for it")
-  elseif type(doc.id) == "string" then
+    self.run:stop(doc.why or "the trainer asked for it")
+  elseif doc.id and not doc.run then
     if not self.run:abort(doc.id) then return nil, err.new("notfound", "no rollout of that id runs") end
   else
     return nil, err.new("badarg", 'id of a rollout, or run: "drain" or "stop", is expected')

@@ -118,6 +118,28 @@ function M.test_the_trainer_that_connected_last_is_the_one()
   test.eq(select(2, stranger:ask("GET", "/v1/groups")), 400)
 end
 
+-- A trainer that spells a member wrong must not believe that it was heard.
+function M.test_what_nobody_reads_is_refused()
+  local run <close> = runs.start { tasks = runs.tasks(1), n = 2, model = model.scripted { "done" } }
+  local door <close> = open(run)
+  local trainer = connect(door, "careless")
+  test.eq(#trainer:groups(), 1)
+  for _, case in ipairs {
+    { "/v1/ack", {} }, { "/v1/ack", { seqs = json.array { 1 } } }, { "/v1/ack", { seq = "1" } }, { "/v1/ack", { seq = json.array { 2 } } },
+    { "/v1/ack", { seq = json.array { 1, 1.5 } } }, { "/v1/ack", { seq = json.null } }, { "/v1/policy", { version = 2, name = "x" } },
+    { "/v1/policy", { version = 2, model = "" } }, { "/v1/policy", { version = "2" } }, { "/v1/connect", { consumer = 5 } },
+    { "/v1/cancel", { id = "x", run = "halt" } }, { "/v1/cancel", { run = true } },
+  } do
+    local answer, status = trainer:ask("POST", case[1], case[2])
+    test.eq({ status, answer.error.code }, { 400, "badarg" }, case[1] .. json.encode(case[2]))
+  end
+  for _, query in ipairs { "max=0", "max=1001", "after=-1", "after=x", "wait=301", "wait=nan", "formats=verl:mode=evil" } do
+    test.eq(select(2, trainer:ask("GET", "/v1/groups?" .. query)), 400, query)
+  end
+  test.eq(trainer:ask("GET", "/v1/status").cursor, 0)
+  test.eq(seqs((trainer:groups())), { 1 })
+end
+
 function M.test_acknowledged_out_of_order_is_acknowledged_after_a_crash()
   local tmp <close> = runs.tmp()
   local opts = { tasks = runs.tasks(4), n = 2, out = tmp.path, run_id = "r" }
