@@ -9,8 +9,8 @@
  *       ─ the old overlay is let go, the new one is made ─ all back, and pivot again
  *
  * A view is a tree to compare with. A merger copies layers into one, in a process of its
- * own, since it takes time: a living sandbox's upper file system, or a pile that became
- * too high.
+ * own, since it takes time: a living sandbox's upper file system, or the upper part of a
+ * pile that became too high.
  */
 #include <sched.h>
 #include <signal.h>

@@ -426,8 +426,15 @@ int ab_sandbox_reap(struct ab_sandbox *sb, bool block)
 struct ab_layer *ab_layer_over(const struct ab_sandbox *sb, int upper)
 {
     struct ab_layer *layer = ab_xcalloc(1, sizeof *layer);
+    struct statvfs v = {0};
+    fstatvfs(upper, &v);
     *layer = (struct ab_layer){
-        .refs = 1, .fd = upper, .slot = sb->slot, .host_image = sb->host_image};
+        .refs = 1,
+        .fd = upper,
+        .slot = sb->slot,
+        .host_image = sb->host_image,
+        .weight = (v.f_blocks - v.f_bfree) + (v.f_files - v.f_ffree),
+    };
     if (sb->layer) {
         layer->below[layer->below_count++] = ab_layer_ref(sb->layer);
         for (int i = 0; i < sb->layer->below_count; i++)

@@ -28,6 +28,7 @@ struct ab_layer {
     int fd;        /* owns */
     uint32_t slot; /* uid range of its files */
     bool host_image;
+    uint64_t weight; /* pages and inodes of this one alone: what copying it would take */
     uint64_t spent_bytes, spent_inodes; /* of the quota of whoever stands on it */
     int below_count;
     struct ab_layer *below[AB_WIRE_LAYERS]; /* owns a reference each; nearest first */
@@ -63,8 +64,9 @@ struct ab_snapshot {
         AB_SNAPSHOT_COPY,
         AB_SNAPSHOT_MERGE
     } doing;
-    int sock;                              /* owns: the answer comes there; or -1 */
-    struct ab_layer *taken;                /* owns a reference, until given */
+    int merging;            /* so many layers, of those that are uppermost */
+    int sock;               /* owns: the answer comes there; or -1 */
+    struct ab_layer *taken; /* owns a reference, until given */
     struct timespec clean_root, clean_usr; /* of the upper directories when it began */
     uint64_t clean_bytes, clean_inodes;
     bool known; /* the last four are */

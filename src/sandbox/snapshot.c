@@ -13,7 +13,7 @@
 #include "sandbox/sandbox.h"
 #include "sandbox/zygote.h"
 
-/* So many layers below one sandbox are made one: each costs every later one time. */
+/* So many layers do not lie below one sandbox: each costs every later one time. */
 #define PILE_MAX 32
 
 /* Whether a process besides pid 1 is alive. Where it cannot be seen, one may be. */
@@ -222,6 +222,8 @@ static void merged(struct ab_sandbox *sb, int upper)
     for (int i = 0; i < one->below_count; i++)
         ab_layer_unref(one->below[i]);
     one->below_count = 0;
+    for (int i = sb->snapshot.merging - 1; i < all->below_count; i++)
+        one->below[one->below_count++] = ab_layer_ref(all->below[i]);
     one->spent_bytes = all->spent_bytes;
     one->spent_inodes = all->spent_inodes;
     ab_layer_unref(all);
@@ -232,13 +234,32 @@ static void merged(struct ab_sandbox *sb, int upper)
     sb->layer = ab_layer_ref(one);
 }
 
+/* How many of the uppermost layers are made one: as many as lie above one that is not
+ * heavier than all of those, and that one. So each is copied again only when what it is
+ * in doubles, however heavy those are on which everything stands; and what is left is
+ * half as heavy from one layer to the next, which is no high pile. */
+static int worth_merging(const struct ab_layer *top)
+{
+    uint64_t above = top->weight;
+    int count = top->below_count + 1, found = 0;
+    for (int i = 1; i < count; i++) {
+        uint64_t weight = top->below[i - 1]->weight;
+        if (weight <= above)
+            found = i + 1;
+        above += weight;
+    }
+    return found ? found : count;
+}
+
 static int begin_merger(struct ab_sandbox *sb, struct ab_err *err)
 {
     int fds[AB_WIRE_LAYERS + 1];
     struct ab_snapshot *s = &sb->snapshot;
     if (s->taken->below_count + 1 < PILE_MAX)
         return 0;
-    s->sock = request_merger(sb, fds, ab_layer_fds(s->taken, fds), err);
+    ab_layer_fds(s->taken, fds);
+    s->merging = worth_merging(s->taken);
+    s->sock = request_merger(sb, fds, s->merging, err);
     if (s->sock < 0)
         return -1;
     s->doing = AB_SNAPSHOT_MERGE;

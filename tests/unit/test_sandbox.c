@@ -115,6 +115,50 @@ static void test_files_and_layers(void **state)
     finish(sb);
 }
 
+static struct ab_layer *snapshot(struct ab_sandbox *sb)
+{
+    struct ab_err err = {0};
+    int rc = ab_sandbox_snapshot(sb, &err);
+    while (rc == 0 && ab_sandbox_snapshot_fd(sb) >= 0) {
+        wait_readable(ab_sandbox_snapshot_fd(sb));
+        rc = ab_sandbox_snapshot_step(sb, &err);
+        rc = rc == 1 ? 0 : rc;
+    }
+    if (rc < 0)
+        fail_msg("%s", err.msg);
+    return ab_sandbox_snapshot_take(sb);
+}
+
+/* Many snapshots of little upon one of much: the little ones are made one, again and
+ * again, and the heavy one stays what it is. */
+static void test_a_heavy_layer_is_not_copied_again(void **state)
+{
+    char out[64], text[64];
+    (void)state;
+    struct ab_sandbox *sb = create(NULL);
+    if (ab_zygote_facts() & AB_WIRE_NO_SWAP) {
+        finish(sb);
+        skip(); /* each snapshot is a copy, and nothing piles up */
+    }
+    run(sb,
+        "mkdir /d; cd /d; i=0; while [ $i -lt 300 ]; do echo $i >h$i; i=$((i+1)); done",
+        out, sizeof out);
+    struct ab_layer *heavy = snapshot(sb);
+    for (int i = 0; i < 100; i++) {
+        snprintf(text, sizeof text, "echo %d >/d/h0; rm -f /d/n*; echo >/d/n%d", i, i);
+        assert_int_equal(run(sb, text, out, sizeof out), 0);
+        ab_layer_unref(snapshot(sb));
+        assert_true(sb->layer->below_count > 0 && sb->layer->below_count < 32);
+        assert_ptr_equal(sb->layer->below[sb->layer->below_count - 1], heavy);
+    }
+    struct ab_sandbox *kid = create(sb->layer);
+    run(kid, "cd /d; ls | wc -l; cat h0 h299; ls n*", out, sizeof out);
+    assert_string_equal(out, "301\n99\n299\nn99\n");
+    finish(kid);
+    ab_layer_unref(heavy);
+    finish(sb);
+}
+
 static void test_many_at_once(void **state)
 {
     enum { COUNT = 20 };
@@ -209,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_command),
         cmocka_unit_test(test_files_and_layers),
+        cmocka_unit_test(test_a_heavy_layer_is_not_copied_again),
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_what_cannot_be_made_is_an_error),
 #ifdef AB_FAULTS
