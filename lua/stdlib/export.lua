@@ -21,7 +21,7 @@ local BUILT_IN = {
 ---@field summary string
 ---@field extension string
 ---@field never? string[]                    # what no document of this form can hold
----@field reads? "messages"|"line"|"calls"                  # what it looks at, when that is not the whole record: the rest stays text
+---@field reads? "messages"|"columns"|"planes"|"line"   # what it looks at, when that is not the whole record: the rest stays text
 ---@field lines? boolean                      # one compact line for each; otherwise a document of its own
 ---@field many? boolean                       # `convert` (with groups, `join`) gives a list: a line for each element
 ---@field keep_docs? boolean                  # `join` gets what `convert` made, not its JSON; nothing is written without it

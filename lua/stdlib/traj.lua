@@ -33,6 +33,7 @@ local M = {}
 ---@field message_columns agentbox.MessageColumns  # the members of their messages
 ---@field call_columns agentbox.CallColumns
 ---@field run_columns agentbox.RunColumns
+---@field planes agentbox.PlaneCall[]              # its calls, ids and log-probs as JSON text
 local Traj = {}
 
 local function value_of(field)
@@ -73,6 +74,7 @@ function lazy.verify(self) return plain_of(self.line.verify) end
 function lazy.components(self) return plain_of(self.line.reward.components) end
 function lazy.columns(self) return assert(columns.nodes(self.line)) end
 function lazy.call_columns(self) return assert(columns.calls(self.line, self.columns)) end
+function lazy.planes(self) return assert(columns.planes(self.line, self.columns)) end
 function lazy.run_columns(self) return assert(columns.runs(self.line, self.columns)) end
 function lazy.message_columns(self) return assert(columns.messages(self.columns.m)) end
 function lazy.outcome(self) return plain_of(self.line.reward.outcome) end

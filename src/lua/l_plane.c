@@ -34,12 +34,11 @@ static int l_measure(lua_State *L)
     return 3;
 }
 
-/* count(raw) -> how many numbers | nil: no flat list of numbers */
+/* count(json) -> how many numbers | nil: no flat list of numbers */
 static int l_count(lua_State *L)
 {
     size_t len;
-    luaL_argcheck(L, abl_json_type(L, 1) == ABL_JSON_RAW, 1, "raw JSON expected");
-    const char *text = abl_json_value_text(L, 1, &len);
+    const char *text = check_text(L, &len);
     long n = ab_plane_count(text, len);
     if (n < 0)
         return 0;

@@ -161,10 +161,20 @@ function M.list(of, from, to)
 end
 
 --- A content's text, as the JSON text of a string: the text parts of a list, joined.
----@param content string    # JSON text
+---@param content string?    # JSON text
 ---@return string
 function M.text(content)
-  return content:byte() == 34 and content or json.encode(traj.text { content = json.decode(content) })
+  if content and content:byte() == 34 then return content end
+  return json.encode(traj.text { content = content and json.decode(content) })
+end
+
+--- The JSON texts of strings as one, with an escape between them.
+---@param texts string[]
+---@param between string
+---@return agentbox.JsonRaw
+function M.joined(texts, between)
+  for i, text in ipairs(texts) do texts[i] = text:sub(2, -2) end
+  return sys.trusted('"' .. table.concat(texts, between) .. '"')
 end
 
 --- The schemas of the tools as JSON text, nil when there were none.

@@ -32,25 +32,12 @@ local REALIGN = 1024
 ---@class agentbox.Row
 ---@field segs agentbox.RowSegment[]
 ---@field n integer           # ids in all
----@field calls table[]       # those whose output it trains
+---@field calls agentbox.PlaneCall[]   # those whose output it trains
 ---@field prompt_len integer  # ids before the first trained one
 ---@field realigned integer   # sampled ids that a later prompt overwrote
 
--- The text of a list between its brackets, without blanks.
-local function inner(list)
-  local text = json.type(list) == "raw" and list:text() or json.encode(list)
-  for blank in ("\n\r\t "):gmatch "." do
-    if text:find(blank, 1, true) then
-      text = json.encode(json.decode(text))
-      break
-    end
-  end
-  return text:sub(2, -2)
-end
-
-local function count(list)
-  return plane.count(json.type(list) == "raw" and list or json.encode(list)) or 0
-end
+-- What stands between the brackets of a list, without blanks.
+local function inner(list) return tokens.text(list):sub(2, -2) end
 
 -- The first n elements of a list.
 local function first(text, n)
@@ -86,17 +73,16 @@ end
 
 -- What a call's prompt is, seen from its base: the class, how many ids are kept, and the new ones.
 local function prompt_of(call, fulls, limit)
-  local prompt = call.tokens.prompt
-  if json.type(prompt) == "raw" and prompt:text():byte() == 123 then prompt = json.decode(prompt:text(), { raw = { "tail" } }) end
-  if not json.is_object(prompt) then return "first", nil, 0, prompt end
-  local full = fulls[prompt.base]
+  local given = call.tokens
+  if given.prompt:byte() ~= 123 then return "first", nil, 0, given.prompt end -- "{"
+  local full = fulls[given.base]
   local class = "fork"
-  if full.row.last == prompt.base then
-    local gone = full.n - prompt.keep
+  if full.row.last == given.base then
+    local gone = full.n - given.keep
     if gone == 0 then class = "clean"
-    elseif prompt.keep >= full.n_prompt and gone <= limit then class = "realign" end
+    elseif given.keep >= full.n_prompt and gone <= limit then class = "realign" end
   end
-  return class, full, prompt.keep, prompt.tail
+  return class, full, given.keep, given.tail
 end
 
 -- The row that a call's output goes to, with its prompt in place.
@@ -118,7 +104,7 @@ local function row_for(self, call, mode)
     end
   end
   if row ~= (full and full.row) then self.rows[#self.rows + 1] = row end
-  local n = count(tail)
+  local n = plane.count(tail) or 0
   add(row.segs, inner(tail), n)
   row.n = row.n + n
   return row
@@ -172,8 +158,8 @@ function M.of(t, opts)
   local reason = unfit(t)
   if reason then return nil, reason end
   local self = { rows = {}, fulls = {}, limit = opts.realign or REALIGN }
-  for _, call in ipairs(t.line.calls) do
-    local planes = choice.plain(call.tokens)
+  for _, call in ipairs(t.planes) do
+    local planes = call.tokens
     if planes and tokens.RL_GRADE[planes.src] and planes.prompt ~= nil then
       local why = take_call(self, call, opts.mode or "merge")
       if why then return nil, why end
@@ -231,6 +217,13 @@ function M.ranges(row)
   return out
 end
 
+--- What versions of the weights a call was sampled with: the number of its first id, and the version from there on.
+---@param call agentbox.PlaneCall
+---@return { n: integer, v: any }[]
+function M.segments(call)
+  return call.versions and choice.plain(json.decode(call.versions)) or {}
+end
+
 --- The lowest and highest version of the weights that a row was sampled with; nil when nobody told.
 ---@param row agentbox.Row
 ---@return integer? low
@@ -238,7 +231,7 @@ end
 function M.versions(row)
   local low, high
   for _, call in ipairs(row.calls) do
-    for _, segment in ipairs(choice.plain(call.versions) or {}) do
+    for _, segment in ipairs(M.segments(call)) do
       local v = math.tointeger(segment.v)
       if v then low, high = math.min(low or v, v), math.max(high or v, v) end
     end
@@ -277,8 +270,7 @@ end
 ---@param row agentbox.Row
 ---@return boolean
 function M.truncated(row)
-  local finish = row.calls[#row.calls].finish
-  return finish ~= nil and finish.norm == "length"
+  return row.calls[#row.calls].norm == "length"
 end
 
 --- What of a rollout the rows do not train, for the loss report.
@@ -289,8 +281,8 @@ function M.losses(t, rows)
   local realigned, losses = 0, {}
   for _, row in ipairs(rows) do realigned = realigned + row.realigned end
   if realigned > 0 then losses[1] = "sampled ids that a later prompt rewrote (they are context)" end
-  for _, call in ipairs(t.line.calls) do
-    if call.trainable and not choice.plain(call.error) and not tokens.is_rl_grade(call) then
+  for _, call in ipairs(t.planes) do
+    if call.trainable and not call.failed and not tokens.is_rl_grade(call) then
       losses[#losses + 1] = choice.NO_TOKENS
       break
     end

@@ -3,6 +3,7 @@
 --- Where that program wrote what was not so, the truth stands: `is_error` says whether the tool failed,
 --- `duration_s` is measured, `reward` is null when the rollout was not scored, token counts are null when the server
 --- told none.
+local chat = require "agentbox.formats._chat"
 local choice = require "agentbox.formats._choice"
 local columns = require "agentbox.record.columns"
 local document = require "agentbox.formats._document"
@@ -10,7 +11,6 @@ local json = require "agentbox.json"
 local outcome = require "agentbox.outcome"
 local sys = require "agentbox.sys.json"
 local time = require "agentbox.sys.time"
-local traj = require "agentbox.traj"
 
 local M = {
   api = 1,
@@ -56,12 +56,6 @@ local calls_of = sys.split { "&id", "&function.name", "&function.arguments", "fu
 -- Whether JSON text is that of a string.
 local function is_string(text) return text ~= nil and text:byte() == 34 end
 
--- The text of a content, as the JSON text of a string.
-local function text_of(content)
-  if is_string(content) then return content end
-  return json.encode(traj.text { content = content and json.decode(content) })
-end
-
 -- The calls of a message, by the place of its node; false for none. They are looked at for every one of them.
 local function calls_at(t, at, known)
   local calls = known[at]
@@ -87,7 +81,7 @@ end
 local function content_of(content, lost)
   if content == "null" then return content end
   lost "content parts other than text"
-  return text_of(content)
+  return chat.text(content)
 end
 
 local function messages_of(t, path, known, lost)
@@ -139,7 +133,7 @@ local function records_of(t, known)
     id[i] = runs.call_id[i] or slot and calls.id[slot] or '""'
     if slot then arguments[i] = arguments_of(calls.text[slot])
     else arguments[i] = given and given:byte() == 123 and given or "{}" end
-    if owner then result[i] = text_of(content[runs.node[i] + 1])
+    if owner then result[i] = chat.text(content[runs.node[i] + 1])
     else result[i] = own and own ~= "null" and own or '""' end
     duration[i] = duration_of(runs.t[i])
   end

@@ -1,8 +1,9 @@
 --- The dictionary that OpenRLHF's agent executors return, one a line. It is one unbroken sequence: a rollout that forked
 --- or drifted is skipped, with the call that did.
+local chat = require "agentbox.formats._chat"
+local columns = require "agentbox.record.columns"
 local json = require "agentbox.json"
 local rows = require "agentbox.formats._rows"
-local traj = require "agentbox.traj"
 
 local M = {
   api = 1,
@@ -10,14 +11,15 @@ local M = {
   summary = "OpenRLHF's agent result: observation_tokens, action_ranges, rollout_log_probs",
   extension = ".jsonl",
   lines = true,
+  reads = "planes",
   never = { "branches", "calls that failed", "tool timings", "requests" },
   options = {},
 }
 
 local function prompt_of(t, row)
-  local parts = {}
-  for i, step in ipairs(t:path(row.calls[1].leaf)) do parts[i] = traj.text(step.message) end
-  return table.concat(parts, "\n\n")
+  local parts, content = {}, t.message_columns.content
+  for i, at in ipairs(columns.path(t.columns, row.calls[1].leaf)) do parts[i] = chat.text(content[at]) end
+  return chat.joined(parts, "\\n\\n")
 end
 
 ---@param t agentbox.Traj

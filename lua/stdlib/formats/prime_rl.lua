@@ -10,14 +10,15 @@ local M = {
   summary = "prime-rl's TrainingSample: token_ids, mask, logprobs, temperatures",
   extension = ".jsonl",
   lines = true,
-  reads = "calls",
+  reads = "planes",
   many = true,
   never = rows.NEVER,
   options = rows.OPTIONS,
 }
 
 local function temperature(row)
-  local sampling = choice.plain(row.calls[1].sampling) or {}
+  local text = row.calls[1].sampling
+  local sampling = text and choice.plain(json.decode(text)) or {}
   return ("%.14g"):format(choice.plain(sampling.temperature) or 1.0)
 end
 

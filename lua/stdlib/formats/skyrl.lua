@@ -14,6 +14,7 @@ local M = {
   summary = "SkyRL's GeneratorOutput, one group a line: prompt_token_ids, response_ids, loss_masks",
   extension = ".jsonl",
   lines = true,
+  reads = "planes",
   never = rows.NEVER,
   options = { mode = { "whole", "stepwise" }, failures = { "skip", "stub" } },
   keep_docs = true,
@@ -27,11 +28,10 @@ local function reward_of(t, row, stepwise, is_last)
 end
 
 local function entry_of(t, row, stepwise, is_last)
-  local finish = row.calls[#row.calls].finish or {}
   return {
     prompt_token_ids = rows.list(row, "ids", "prompt"), response_ids = rows.list(row, "ids", "response"),
     rewards = reward_of(t, row, stepwise, is_last), loss_masks = rows.list(row, "mask", "response"),
-    stop_reasons = finish.raw or "stop", rollout_logprobs = rows.list(row, "lp", "response"),
+    stop_reasons = row.calls[#row.calls].raw or "stop", rollout_logprobs = rows.list(row, "lp", "response"),
     is_last_step = is_last,
   }
 end

@@ -3,10 +3,11 @@
 ---
 --- slime counts groups and rollouts with integers. Ours have names, so each number is made of the run's and its name; the names are
 --- in `metadata`.
-local choice = require "agentbox.formats._choice"
+local chat = require "agentbox.formats._chat"
+local columns = require "agentbox.record.columns"
 local json = require "agentbox.json"
 local rows = require "agentbox.formats._rows"
-local traj = require "agentbox.traj"
+local sys = require "agentbox.sys.json"
 
 local M = {
   api = 1,
@@ -14,6 +15,7 @@ local M = {
   summary = "slime's Sample: tokens, response_length, loss_mask, rollout_log_probs",
   extension = ".jsonl",
   lines = true,
+  reads = "planes",
   many = true,
   never = { "calls that failed", "tool timings", "requests" },
   options = { mode = rows.OPTIONS.mode, realign = "number", reward = { "each", "split" } },
@@ -22,24 +24,21 @@ local M = {
 local STATUS = { completed = "completed", truncated = "truncated", cancelled = "aborted", failed = "failed" }
 
 local function text_of(t, row)
-  local parts = {}
-  for i, call in ipairs(row.calls) do
-    local node = call.out and choice.plain(call.out) and t.line.nodes[call.out + 1]
-    parts[i] = node and traj.text(choice.message(node)) or ""
-  end
-  return table.concat(parts, "\n")
+  local parts, content = {}, t.message_columns.content
+  for i, call in ipairs(row.calls) do parts[i] = call.out and chat.text(content[call.out + 1]) or '""' end
+  return chat.joined(parts, "\\n")
 end
 
 local function prompt_of(t, row)
-  local out = json.array {}
-  for i, step in ipairs(t:path(row.calls[1].leaf)) do out[i] = step.message end
-  return out
+  local out = {}
+  for i, at in ipairs(columns.path(t.columns, row.calls[1].leaf)) do out[i] = t.columns.m[at] end
+  return sys.trusted("[" .. table.concat(out, ",") .. "]")
 end
 
 local function versions_of(row)
   local out = json.array {}
   for _, call in ipairs(row.calls) do
-    for _, segment in ipairs(choice.plain(call.versions) or {}) do out[#out + 1] = tostring(segment.v) end
+    for _, segment in ipairs(rows.segments(call)) do out[#out + 1] = tostring(segment.v) end
   end
   return out
 end

@@ -12,7 +12,7 @@ local M = {
   summary = "rows for TRL's rollout_func: prompt_ids, completion_ids, logprobs, env_mask",
   extension = ".jsonl",
   lines = true,
-  reads = "calls",
+  reads = "planes",
   many = true,
   never = rows.NEVER,
   options = { mode = rows.OPTIONS.mode, realign = "number", rows = { "longest", "all" } },

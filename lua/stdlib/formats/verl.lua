@@ -1,6 +1,7 @@
 --- verl's `AgentLoopOutput` (0.9), one a line. A rollout that forked is several outputs with one `extra_fields.session`, in
 --- order, as verl's newer trainer takes them; `mode=strict` gives one or none.
 local choice = require "agentbox.formats._choice"
+local columns = require "agentbox.record.columns"
 local json = require "agentbox.json"
 local rows = require "agentbox.formats._rows"
 
@@ -10,6 +11,7 @@ local M = {
   summary = "verl's AgentLoopOutput: prompt_ids, response_ids, response_mask, response_logprobs",
   extension = ".jsonl",
   lines = true,
+  reads = "planes",
   many = true,
   never = rows.NEVER,
   options = rows.OPTIONS,
@@ -41,9 +43,9 @@ local function extra_of(t, row, i, n)
 end
 
 local function turns(t)
-  local n = 0
-  for _, step in ipairs(t:path()) do
-    if step.message.role ~= "system" then n = n + 1 end
+  local n, roles = 0, t.message_columns.role
+  for _, at in ipairs(columns.path(t.columns, choice.plain(t.line.leaf))) do
+    if roles[at] ~= "system" then n = n + 1 end
   end
   return n
 end

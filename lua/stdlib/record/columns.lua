@@ -116,6 +116,50 @@ function M.calls(line, nodes)
   return calls
 end
 
+local planes_of = splitter {
+  i = "i", leaf = "leaf", leaf_text = "&leaf", base = "tokens.prompt.base", base_text = "&tokens.prompt.base", out = "out",
+  agent = "agent", trainable = "trainable", error = "error", norm = "finish.norm", raw = "finish.raw", versions = "&versions",
+  sampling = "&sampling", src = "tokens.src", drift = "tokens.drift", prompt = "&tokens.prompt", tail = "&tokens.prompt.tail",
+  keep = "tokens.prompt.keep", ids = "&tokens.out", lp = "&tokens.lp", n_out = "tokens.n_out",
+}
+
+---@class agentbox.PlaneCall       # a call, as far as the rows of its ids want it
+---@field i integer
+---@field leaf integer?
+---@field out integer?
+---@field agent string?
+---@field trainable boolean?
+---@field failed boolean
+---@field norm string?            # how it ended
+---@field raw string?             # the same in the server's word
+---@field versions string?        # JSON text, and so is `sampling`
+---@field sampling string?
+---@field tokens? { src: string, drift: string, prompt?: string, base?: integer, keep?: integer, tail?: string, out: string, lp?: string, n_out: integer }
+
+--- The calls of a record with their ids and log-probs as JSON text; nil and where when one is none.
+---@param line table
+---@param nodes agentbox.NodeColumns
+---@return agentbox.PlaneCall[]?
+---@return string? where
+function M.planes(line, nodes)
+  local of, calls = planes_of(text_of(line.calls)), {}
+  if not of then return nil, "calls" end
+  for i = 1, of.n do
+    local fits = of.i[i] == i - 1 and is_index(of.leaf[i], of.leaf_text[i], nodes.n)
+    if not fits or not is_index(of.base[i], of.base_text[i], i - 1) then return nil, ("calls[%d]"):format(i - 1) end
+    local prompt, lp = of.prompt[i], of.lp[i]
+    calls[i] = {
+      i = i - 1, leaf = of.leaf[i], out = of.out[i], agent = of.agent[i], trainable = of.trainable[i], failed = of.error[i] ~= nil,
+      norm = of.norm[i], raw = of.raw[i], versions = of.versions[i], sampling = of.sampling[i],
+      tokens = of.src[i] and {
+        src = of.src[i], drift = of.drift[i], prompt = prompt ~= "null" and prompt or nil, base = of.base[i], keep = of.keep[i],
+        tail = of.tail[i], out = of.ids[i], lp = lp ~= "null" and lp or nil, n_out = of.n_out[i],
+      },
+    }
+  end
+  return calls
+end
+
 ---@class agentbox.RunColumns
 ---@field n integer
 ---@field step (integer?)[]

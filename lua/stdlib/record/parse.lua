@@ -15,11 +15,10 @@ local FOREIGN = {
   },
 }
 
--- For who looks at the whole and passes it on, or at columns, and for who looks at calls.
+-- For who looks at the whole and passes it on, or at columns.
 local LINE = { raw = table.move(FOREIGN.raw, 1, #FOREIGN.raw, 4, { "nodes", "calls", "tool_runs" }) }
-local CALLS = { raw = table.move(FOREIGN.raw, 2, #FOREIGN.raw, 5, { "nodes", "tool_runs", "request", "response" }) }
 
-local READS = { messages = LINE, columns = LINE, line = LINE, calls = CALLS }
+local READS = { messages = LINE, columns = LINE, planes = LINE, line = LINE }
 
 local LISTS = { "nodes", "calls", "tool_runs" }
 
@@ -69,7 +68,7 @@ end
 --- Returns nil, err (`parse`) if it is no record that this version can read.
 ---@nodiscard
 ---@param text string
----@param reads? "messages"|"columns"|"line"|"calls"   # what of it is looked at, when it is not everything
+---@param reads? "messages"|"columns"|"planes"|"line"   # what of it is looked at, when it is not everything
 ---@return table? line
 ---@return agentbox.Err? err
 ---@return table? columns       # for who reads columns: the lists stay text
@@ -88,9 +87,10 @@ function M.parse(text, reads)
     return bad "stop, reward or policy is missing"
   end
   local seen, where = {}, nil
-  if reads == "messages" or reads == "columns" then seen.columns, where = columns.nodes(line) end
+  if reads and reads ~= "line" then seen.columns, where = columns.nodes(line) end
   if reads == "columns" and not where then seen.call_columns, where = columns.calls(line, seen.columns) end
   if reads == "columns" and not where then seen.run_columns, where = columns.runs(line, seen.columns) end
+  if reads == "planes" and not where then seen.planes, where = columns.planes(line, seen.columns) end
   where = where or bad_reference(line, seen.columns)
   if where then return bad(where .. " refers to what is not there") end
   return line, nil, seen

@@ -5,7 +5,6 @@
 --- done on the servers' own JSON text, by comparing bytes; nothing becomes a table before somebody asks.
 local json = require "agentbox.json"
 local plane = require "agentbox.sys.plane"
-local sys = require "agentbox.sys.json"
 
 local M = {}
 
@@ -14,14 +13,19 @@ M.RL_GRADE = { engine = true, token_id_strings = true }
 
 local BLANKS = { " ", "\n", "\r", "\t" }
 
--- The text between the brackets, without blanks, so that equal lists are equal strings.
-local function inner(raw)
-  local text = raw:text()
+--- A plane as JSON text without blanks, so that equal lists are equal texts.
+---@param list any     # a list, raw or text
+---@return string
+function M.text(list)
+  local text = type(list) == "string" and list or json.type(list) == "raw" and list:text() or json.encode(list)
   for _, blank in ipairs(BLANKS) do
-    if text:find(blank, 1, true) then return json.encode(raw:decode()):sub(2, -2) end
+    if text:find(blank, 1, true) then return json.encode(json.decode(text)) end
   end
-  return text:sub(2, -2)
+  return text
 end
+
+-- What stands between the brackets.
+local function inner(list) return M.text(list):sub(2, -2) end
 
 local function count(list)
   if list == "" then return 0 end
@@ -136,11 +140,6 @@ local function prompt_of(calls, tokens, memo)
   return kept
 end
 
---- A plane as JSON text without blanks.
----@param list any
----@return string
-function M.text(list) return "[" .. inner(json.type(list) == "raw" and list or sys.trusted(json.encode(list))) .. "]" end
-
 -- The text of the first n of the ids in a text.
 local function first(text, n)
   local at = 0
@@ -164,12 +163,12 @@ function M.prompt_text(calls, call, memo)
   if json.is_object(prompt) then
     local base = calls[prompt.base + 1]
     local before, n_before = M.prompt_text(calls, base, memo)
-    local whole, n_whole = join(before, M.text(base.tokens.out):sub(2, -2)), n_before + base.tokens.n_out
+    local whole, n_whole = join(before, inner(base.tokens.out)), n_before + base.tokens.n_out
     if prompt.keep > n_whole then return "", 0 end
-    local tail = M.text(prompt.tail):sub(2, -2)
+    local tail = inner(prompt.tail)
     text, n = join(prompt.keep == n_whole and whole or first(whole, prompt.keep), tail), prompt.keep + count(tail)
   elseif prompt ~= nil and prompt ~= json.null then
-    text = M.text(prompt):sub(2, -2)
+    text = inner(prompt)
     n = count(text)
   end
   memo[given] = { text = text, n = n }

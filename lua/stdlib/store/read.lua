@@ -36,7 +36,7 @@ end
 ---@param text string     # with or without its line feed
 ---@param path string     # of its file, beside which blobs and planes are
 ---@param n? integer      # of the line, for the error
----@param reads? "messages"|"columns"|"line"|"calls"   # what of it is looked at: calls and tool runs stay text then
+---@param reads? "messages"|"columns"|"planes"|"line"   # what of it is looked at: calls and tool runs stay text then
 ---@return agentbox.Traj?
 ---@return agentbox.Err? err
 function M.line(text, path, n, reads)
@@ -48,7 +48,7 @@ function M.line(text, path, n, reads)
     return t
   end
   if not whole then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
-  if (reads == "line" or reads == "columns") and text:find('{"p":[', 1, true) then reads = nil end -- packed lists have to be put back
+  if reads and reads ~= "messages" and text:find('{"p":[', 1, true) then reads = nil end -- packed lists have to be put back
   local line, problem, columns = parse.parse(text, reads)
   if not line then return damaged(path, n, problem.msg) end
   local run_dir = path:match "^(.*)/[^/]*$" or "."
@@ -222,7 +222,7 @@ end
 ---@nodiscard
 ---@param path string
 ---@param fn fun(t: agentbox.Traj): boolean?
----@param reads? "messages"|"columns"|"line"|"calls"   # what of them is looked at, when it is not everything
+---@param reads? "messages"|"columns"|"planes"|"line"   # what of them is looked at, when it is not everything
 ---@return boolean? ok
 ---@return agentbox.Err? err
 function M.visit(path, fn, reads)
