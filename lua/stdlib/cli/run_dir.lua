@@ -118,7 +118,7 @@ local function recall(args, earlier)
   args.dir = args.dir or earlier.doc.tasks
 end
 
-local function check_same(args, config, earlier)
+local function check_same(args, config, earlier, name)
   local out, changed = require "agentbox.cli._out", {}
   local json = require "agentbox.json"
   local now, before = identity_of(config), earlier.doc.identity or {}
@@ -129,7 +129,7 @@ local function check_same(args, config, earlier)
     if text(was) ~= text(now[key]) then changed[#changed + 1] = ("%s was %s, is %s"):format(key, text(was), text(now[key])) end
   end
   if #changed == 0 or args.allow_changes then return true end
-  return usage("run-dir: the run was made with other settings: " .. out.line(table.concat(changed, "; ")),
+  return usage(name .. ": the run was made with other settings: " .. out.line(table.concat(changed, "; ")),
     "Begin a new run, or mix them knowingly with --allow-changes.")
 end
 
@@ -241,7 +241,8 @@ local function execute(args, opts, total, command)
   local started, err = require "agentbox.runner".start(opts)
   if not started then
     if err.code == "task" or err.code == "config" then return nil, err end
-    err.hint = err.hint or "Make room or permit it there, or name another folder with --out."
+    err.hint = err.hint or err.code == "busy" and "That process runs it; `agentbox ps` shows it. Wait for its end, or stop it."
+      or "Make room or permit it there, or name another folder with --out."
     return nil, err
   end
   local run <close> = started
@@ -295,7 +296,7 @@ function M.run(args, command)
   if not config then return nil, err end
   if place then
     local same
-    same, err = check_same(args, config, place)
+    same, err = check_same(args, config, place, command.name)
     if not same then return nil, err end
   end
   place = place or { out = config:value "run.out", run_id = args.run_id or require "agentbox.sys.rand".uuid4() }

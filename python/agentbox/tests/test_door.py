@@ -1,5 +1,6 @@
 """The door as a trainer uses it, against the real engine."""
 
+import concurrent.futures
 import json
 import subprocess
 
@@ -104,6 +105,45 @@ def test_a_run_that_broke_meanwhile_is_no_end(make, run):
                 group.ack()
         assert seen == ["a"]
     assert engine.wait(60) == 3
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder with room for a megabyte."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "agentbox-test", place], capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_full_disk_is_waited_for(small_disk, make, tmp_path):
+    engine = Engine(str(small_disk / "run"), make(Model), "--group-size", "2", "-c", "2")
+    engine.listen = engine.url = f"unix:{tmp_path}/door.sock"
+    engine.log.close()
+    engine.log = open(tmp_path / "log", "ab")  # what is said of the disk has a place
+    make(lambda: engine.start())
+    with agentbox.connect(engine.url) as door:
+        door.send_tasks([task("a"), task("b"), task("c")])
+        door.end_tasks()
+        first = next(door.groups())
+        wait_for(lambda: door.status()["closed"] == 3)
+        with open(small_disk / "fill", "wb", buffering=0) as fill, pytest.raises(OSError):
+            while True:
+                fill.write(b"x" * 4096)
+        with concurrent.futures.ThreadPoolExecutor() as pool:  # a door is for one thread: the weights come from another
+            weights = agentbox.door.Wire(engine.url, None, 60.0)
+            acknowledged = pool.submit(first.ack)
+            announced = pool.submit(weights.ask, "POST", "/v1/policy", {"version": 2})
+            wait_for(lambda: "the disk is full" in (tmp_path / "log").read_text())
+            assert not acknowledged.done() and not announced.done()
+            (small_disk / "fill").unlink()
+            assert announced.result(60) == {"version": 2} and acknowledged.result(60) is None
+            weights.close()
+        assert [group.seq for group in door.groups() if group.ack() is None] == [2, 3]
+    assert engine.wait(60) == 0
+    assert json.loads((small_disk / "run/cursor.json").read_text())["acknowledged"] == 3
 
 
 def test_errors_have_names(make, run):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from .errors import DoorError, Refused, Superseded, Unreachable
 
 _AWAY = (OSError, http.client.HTTPException)
-_RETRY_STATUS = (408, 429, 503)
+_RETRY_STATUS = (408, 429, 503, 504, 507)  # 504 and 507: the engine waits for room on its disk
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -80,7 +80,7 @@ class Wire:
                 status, answer = self._once(method, path, body, wait_s + 60.0)
                 if status not in _RETRY_STATUS:
                     return _read(status, answer)
-                problem: object = f"HTTP {status}"
+                problem: Exception = _refusal(status, answer)
             except _AWAY as error:
                 self.close()
                 problem = error
@@ -96,16 +96,18 @@ class Wire:
 
 
 def _read(status: int, answer: bytes) -> Any:
+    if status >= 300:
+        raise _refusal(status, answer)
     try:
-        doc = json.loads(answer) if answer else None
+        return json.loads(answer)
     except ValueError:
-        doc = None
-    if status < 300:
-        if doc is None:
-            raise DoorError(f"not an agentbox door: HTTP {status} without JSON")
-        return doc
-    error = doc.get("error") if isinstance(doc, dict) else None
-    if not isinstance(error, dict):
-        error = {"code": "http", "msg": answer[:200].decode("utf-8", "replace").strip() or f"HTTP {status}"}
-    kind = Superseded if error.get("code") == "superseded" else Refused
-    raise kind(status, str(error.get("code")), str(error.get("msg")))
+        raise DoorError(f"not an agentbox door: HTTP {status} without JSON") from None
+
+
+def _refusal(status: int, answer: bytes) -> Refused:
+    try:
+        error = json.loads(answer)["error"]
+        code, msg = str(error["code"]), str(error["msg"])
+    except (ValueError, TypeError, LookupError):
+        code, msg = "http", answer[:200].decode("utf-8", "replace").strip() or f"HTTP {status}"
+    return (Superseded if code == "superseded" else Refused)(status, code, msg)
