@@ -17,21 +17,6 @@ M.NO_TOKENS = "token ids, which the server did not send for every call"
 ---@type fun(field: any): any
 M.plain = json.plain
 
---- The message of a node.
----@param node table
----@return agentbox.Message
-function M.message(node)
-  return M.plain(node.m)
-end
-
---- The call that a sampled node came of.
----@param t agentbox.Traj
----@param node table
----@return table? call
-function M.call(t, node)
-  return node.c and node.c ~= json.null and t.line.calls[node.c + 1] or nil
-end
-
 local choices_of = sys.pick { "choices" }
 
 --- The choice that call `i` (from 1) gave, as JSON text on one line; nil when there is none on record.
@@ -48,18 +33,14 @@ function M.text(t, i)
   return list and list[1], response
 end
 
-local PLANES = { raw = { "prompt", "out", "lp" } }
+-- What stands for calls none of which has token ids.
+local NONE = setmetatable({}, { __index = function() return {} end })
 
---- The token evidence of all calls: for each a table with its `tokens`, as tokens.lua wants calls.
+--- The calls with their token ids, for those formats that go without them where there are none.
 ---@param t agentbox.Traj
----@return { i: integer, tokens: table? }[]
+---@return agentbox.PlaneCall[]
 function M.evidence(t)
-  local calls, list = t.call_columns, {}
-  for i = 1, calls.n do
-    local text = calls.tokens[i]
-    list[i] = { i = i - 1, tokens = text and json.decode(text, PLANES) }
-  end
-  return list
+  return next(t.call_columns.tokens) and t.planes or NONE
 end
 
 --- Whether any call failed.
@@ -84,11 +65,11 @@ end
 
 -- Log-probs in the form that names ids, for a reply that gave the planes another way.
 local function logprobs_of(planes)
-  local content = json.array {}
-  for i, id in ipairs(planes.out) do
+  local content, lp = json.array {}, json.decode(planes.lp)
+  for i, id in ipairs(json.decode(planes.out)) do
     local entry = json.object {}
     entry.token = "token_id:" .. id
-    entry.logprob = planes.lp[i]
+    entry.logprob = lp[i]
     entry.bytes = json.null
     entry.top_logprobs = json.array {}
     content[i] = entry
@@ -102,7 +83,7 @@ end
 local prompt_ids_of = sys.pick { "&prompt_token_ids" }
 
 --- Puts a call's token ids and log-probs on a choice, where the server's own are not there yet.
----@param evidence table[]                 # of all calls
+---@param evidence agentbox.PlaneCall[]     # of all calls
 ---@param i integer                        # the call, from 1
 ---@param out table<string, string>        # JSON texts by name
 ---@param response? string                 # the text that the choice stands in
@@ -111,7 +92,7 @@ local prompt_ids_of = sys.pick { "&prompt_token_ids" }
 function M.add_tokens(evidence, i, out, response, memo)
   local call = evidence[i]
   if not tokens.is_rl_grade(call) then return false end
-  if not out.logprobs or out.logprobs == "null" then out.logprobs = logprobs_of(tokens.unpack(evidence, call)) end
+  if not out.logprobs or out.logprobs == "null" then out.logprobs = logprobs_of(call.tokens) end
   out.prompt_token_ids = out.prompt_token_ids or response and prompt_ids_of(response)
     or "[" .. tokens.prompt_text(evidence, call, memo) .. "]"
   out.token_ids = out.token_ids or tokens.text(call.tokens.out)

@@ -3,182 +3,188 @@
 --- Which ids a tool's or user's message became is not known, so the whole tail of a prompt goes to the assistant's node
 --- that follows it, masked. A path's nodes then give the exact prompt and output again. Where a prompt does not go on from the
 --- call before (a drift), its messages stand in the graph once more, as a branch with ids of its own.
+local chat = require "agentbox.formats._chat"
 local choice = require "agentbox.formats._choice"
 local json = require "agentbox.json"
+local plane = require "agentbox.sys.plane"
 local sys = require "agentbox.sys.json"
 local tokens = require "agentbox.record.tokens"
-local traj = require "agentbox.traj"
 
 local M = {}
 
-local function calls_of(message)
-  local given = choice.plain(message.tool_calls)
-  if not given or #given == 0 then return nil end
-  local out = json.array {}
-  for i, call in ipairs(given) do
-    local item = json.object {}
-    item.id, item.type = call.id, "function"
-    item.name, item.arguments = call["function"].name, call["function"].arguments
-    out[i] = item
-  end
-  return out
+local put_message = sys.row({ "role", "content", "reasoning_content", "tool_calls", "tool_call_id" },
+  { content = true, tool_calls = true, tool_call_id = true })
+local put_call = sys.row({ "id", "type", "name", "arguments" }, { id = true, name = true, arguments = true })
+local put_nodes = sys.rows({ "parent", "message", "sampled", "timestamp", "token_ids", "mask", "logprobs" },
+  { message = true, timestamp = true, token_ids = true, mask = true, logprobs = true })
+local calls_of = sys.split { "&id", "&function.name", "&function.arguments" }
+
+local function tool_calls_of(text)
+  if not text then return nil end
+  local n, ids, names, arguments = calls_of(text)
+  if not n or n == 0 then return nil end
+  local list = {}
+  for i = 1, n do list[i] = put_call(ids[i], "function", names[i], arguments[i]) end
+  return "[" .. table.concat(list, ",") .. "]"
 end
 
---- A message in verifiers' form; nil for a role that it does not know.
----@param message agentbox.Message
----@return table?
-function M.message(message)
-  local out, role = json.object {}, message.role
-  if role == "developer" then role = "system" end
-  if role ~= "system" and role ~= "user" and role ~= "assistant" and role ~= "tool" then return nil end
-  out.role = role
+local ROLES = { system = "system", developer = "system", user = "user", tool = "tool" }
+
+-- The message of a node in verifiers' form, as JSON text; nil for a role that it does not know.
+local function message_at(t, at)
+  local of = t.message_columns
+  local role, content = of.role[at], of.content[at]
   if role == "assistant" then
-    out.content = choice.plain(message.content) and traj.text(message) or json.null
-    out.reasoning_content = choice.plain(message.reasoning_content) or choice.plain(message.reasoning)
-    out.tool_calls = calls_of(message)
-  else
-    out.content = traj.text(message)
-    if role == "tool" then out.tool_call_id = message.tool_call_id or "" end
+    local said = content and content ~= "null" and chat.text(content) or "null"
+    return put_message(role, said, of.thought[at] or of.reasoning[at], tool_calls_of(of.calls[at]))
   end
-  return out
+  if not ROLES[role] then return nil end
+  return put_message(ROLES[role], chat.text(content), nil, nil, role == "tool" and (of.id[at] or '""') or nil)
 end
 
--- The graph while it is made: `current` is where each node of the record stands in the newest branch, `ends` the call whose
--- prompt and output a path's ids are up to a node.
+-- The graph while it is made: columns of its nodes; `current` is where each node of the record (from 1) stands in the
+-- newest branch, `ends` the call whose prompt and output a path's ids are up to a node.
 local function new_graph(t, lost)
-  return { t = t, lost = lost, nodes = json.array {}, current = {}, place = {}, ends = {}, memo = {} }
+  return {
+    t = t, lost = lost, n = 0, current = {}, place = {}, ends = {}, memo = {}, evidence = choice.evidence(t),
+    started = json.encode(t.line.started),
+    parent = {}, message = {}, sampled = {}, stamp = {}, ids = {}, mask = {}, lp = {},
+  }
 end
 
-local function emit(graph, node, parent, call)
-  local item = json.object {}
-  item.parent = parent and parent - 1 or json.null
-  item.message = M.message(choice.message(node))
-  if not item.message then return nil, "a message of a role that verifiers does not know" end
-  item.sampled = call and true or false
-  item.timestamp = call and call.t and call.t[#call.t] or graph.t.line.started
-  graph.nodes[#graph.nodes + 1] = item
-  return item
+local function emit(graph, at, parent, call)
+  local message = message_at(graph.t, at)
+  if not message then return nil, "a message of a role that verifiers does not know" end
+  local n, times = graph.n + 1, call and graph.t.call_columns.t[call]
+  graph.n, graph.parent[n], graph.message[n] = n, parent and parent - 1 or json.null, message
+  graph.sampled[n], graph.stamp[n] = call ~= nil, times and times:match "([^,%[%]]+)%]$" or graph.started
+  return n
 end
 
 -- The call that the ids of a path end with; nil when none of its nodes has any.
 local function end_of(graph, at)
   while at do
     if graph.ends[at] then return graph.ends[at] end
-    local parent = choice.plain(graph.nodes[at].parent)
-    at = parent and parent + 1
+    local parent = graph.parent[at]
+    at = parent ~= json.null and parent + 1 or nil
   end
 end
 
 -- The path to a node once more, for a call whose prompt is another one than its messages' ids so far: no ids, nothing sampled.
 local function branch(graph, index)
-  local path, parent = {}, nil
+  local path, parent, p = {}, nil, graph.t.columns.p
   local at = index
   while at do
     path[#path + 1] = at
-    at = choice.plain(graph.t.line.nodes[at + 1].p)
+    at = p[at] and p[at] + 1
   end
   for i = #path, 1, -1 do
-    local ok, reason = emit(graph, graph.t.line.nodes[path[i] + 1], parent)
-    if not ok then return nil, reason end
-    parent = #graph.nodes
+    local reason
+    parent, reason = emit(graph, path[i], parent)
+    if not parent then return nil, reason end
     graph.current[path[i]] = parent
   end
   return parent
 end
 
-local function put_planes(item, call, before, given)
-  local ids, mask = json.array(table.move(before, 1, #before, 1, {})), json.array {}
-  table.move(given, 1, #given, #ids + 1, ids)
-  for i = 1, #ids do mask[i] = i > #before and call.trainable end
-  item.token_ids = ids
-  item.mask = mask
-  item.logprobs = call.trainable and call.tokens.lp or sys.trusted "[]"
+local function put_planes(graph, n, call, before, n_before)
+  local given, trainable = call.tokens, call.trainable == true
+  local out = tokens.text(given.out):sub(2, -2)
+  graph.ids[n] = before == "" and ("[%s]"):format(out) or ("[%s,%s]"):format(before, out)
+  graph.mask[n] = "[" .. (("false,"):rep(n_before) .. ("%s,"):format(trainable):rep(given.n_out)):sub(1, -2) .. "]"
+  graph.lp[n] = trainable and tokens.text(given.lp) or "[]"
 end
 
 -- A sampled node: its ids are the new ones of its prompt, masked, and its output. A prompt that does not go on with exactly what
 -- the path's ids are begins a branch of its own, with all of them.
-local function sampled(graph, node, call)
-  local parent = choice.plain(node.p)
-  local at = parent and graph.current[parent]
+local function sampled(graph, index, number)
+  local parent = graph.t.columns.p[index]
+  local at, call = parent and graph.current[parent + 1], graph.evidence[number]
   if not tokens.is_rl_grade(call) then
     graph.lost(choice.NO_TOKENS)
-    return emit(graph, node, at, call)
+    return emit(graph, index, at, number)
   end
-  local last, packed = end_of(graph, at), call.tokens.prompt
-  if json.type(packed) == "raw" then packed = packed:decode() end
-  local goes_on = last and call.tokens.drift == "clean" and json.is_object(packed) and packed.base == last
+  local last, given = end_of(graph, at), call.tokens
+  local goes_on = last and given.drift == "clean" and given.keep and given.base == last
   if last and not goes_on then
     local reason
-    at, reason = branch(graph, parent)
+    at, reason = branch(graph, parent + 1)
     if not at then return nil, reason end
   end
-  local planes = tokens.unpack(graph.t.line.calls, call, graph.memo)
-  local before = goes_on and packed.tail or planes.prompt
-  local item, reason = emit(graph, node, at, call)
-  if not item then return nil, reason end
-  put_planes(item, call, before, planes.out)
-  graph.ends[#graph.nodes] = call.i
-  return item
+  local n, reason = emit(graph, index, at, number)
+  if not n then return nil, reason end
+  if goes_on then
+    put_planes(graph, n, call, tokens.text(given.tail):sub(2, -2), plane.count(given.tail) or 0)
+  else
+    put_planes(graph, n, call, tokens.prompt_text(graph.evidence, call, graph.memo))
+  end
+  graph.ends[n] = call.i
+  return n
 end
 
---- The nodes, and where each call's message stands among them (from 0); nil and why when a message cannot be said.
+--- The nodes as JSON text, and where each call's message stands among them (from 0); nil and why when a message cannot be said.
 ---@param t agentbox.Traj
 ---@param lost fun(what: string)
----@return table[]? nodes
+---@return agentbox.JsonRaw? nodes
 ---@return table<integer, integer>|string place_or_reason
 function M.nodes(t, lost)
-  local graph = new_graph(t, lost)
-  for i, node in ipairs(t.line.nodes) do
-    local call, parent = node.o == "sampled" and choice.call(t, node), choice.plain(node.p)
-    local item, reason
+  local graph, nodes, n_calls = new_graph(t, lost), t.columns, t.call_columns.n
+  for i = 1, nodes.n do
+    local call, parent = nodes.o[i] == "sampled" and nodes.c[i], nodes.p[i]
+    if call and call >= n_calls then call = nil end
+    local at, reason
     if call then
-      item, reason = sampled(graph, node, call)
+      at, reason = sampled(graph, i, call + 1)
     else
-      item, reason = emit(graph, node, parent and graph.current[parent])
+      at, reason = emit(graph, i, parent and graph.current[parent + 1])
     end
-    if not item then return nil, reason end
-    graph.current[i - 1] = #graph.nodes
-    if call then graph.place[i - 1] = #graph.nodes - 1 end
+    if not at then return nil, reason end
+    graph.current[i] = at
+    if call then graph.place[i - 1] = at - 1 end
   end
-  return graph.nodes, graph.place
+  local list = put_nodes(1, graph.n, graph.parent, graph.message, graph.sampled, graph.stamp, graph.ids, graph.mask,
+    graph.lp)
+  return sys.trusted(list), graph.place
 end
 
 local FINISH = { stop = true, length = true, tool_calls = true }
 
-local function usage_of(usage)
-  usage = choice.plain(usage)
-  if not usage or not usage.prompt then return nil end
-  local out = json.object {}
-  out.prompt_tokens, out.completion_tokens = usage.prompt, usage.completion or 0
-  return out
+local used = sys.pick { "prompt", "completion" }
+local put_usage = sys.row { "prompt_tokens", "completion_tokens" }
+local put_span = sys.row { "start", "end" }
+local put_model_calls = sys.rows({ "node", "model", "endpoint", "finish_reason", "usage", "time", "error" },
+  { usage = true, time = true, error = true })
+
+local function usage_of(text)
+  local prompt, completion = used(text)
+  return prompt and put_usage(prompt, completion or 0) or nil
 end
 
-local function span(times)
-  local out = json.object {}
-  if times and times ~= json.null and #times > 0 then out.start, out["end"] = times[1] + 0.0, times[#times] + 0.0 end
-  return out
+local function span(text)
+  local first, last = text:match "^%[([^,%]]+)", text:match "([^,%[%]]+)%]$"
+  return first and put_span(tonumber(first) + 0.0, tonumber(last) + 0.0) or "{}"
 end
 
---- The calls, failed ones too.
+local function error_of(text)
+  local message = text:byte() == 34 and json.decode(text) or text
+  return json.encode(json.object { type = "agentbox.model_server", message = message })
+end
+
+--- The calls as JSON text, failed ones too.
 ---@param t agentbox.Traj
 ---@param place table<integer, integer>   # of their messages
----@return table[]
+---@return agentbox.JsonRaw
 function M.calls(t, place)
-  local out = json.array {}
-  for i, call in ipairs(t.line.calls) do
-    local item, problem = json.object {}, choice.plain(call.error)
-    item.node = choice.plain(call.out) and place[call.out]
-    item.model = choice.plain(call.model) or choice.plain(t.line.policy.model)
-    item.endpoint = "/chat/completions"
-    item.finish_reason = call.finish and FINISH[call.finish.norm] and call.finish.norm or nil
-    item.usage = usage_of(call.usage)
-    item.time = span(call.t)
-    if problem then
-      item.error = json.object { type = "agentbox.model_server", message = type(problem) == "string" and problem or json.encode(problem) }
-    end
-    out[i] = item
+  local calls, policy = t.call_columns, choice.plain(t.line.policy.model)
+  local node, model, finish, usage, time, problem = {}, {}, {}, {}, {}, {}
+  for i = 1, calls.n do
+    local norm = calls.norm[i]
+    node[i], model[i] = calls.out[i] and place[calls.out[i]], calls.model[i] or policy
+    finish[i] = norm and FINISH[norm] and norm or nil
+    usage[i], time[i] = calls.usage[i] and usage_of(calls.usage[i]), span(calls.t[i] or "[]")
+    problem[i] = calls.error[i] and error_of(calls.error[i])
   end
-  return out
+  return sys.trusted(put_model_calls(1, calls.n, node, model, "/chat/completions", finish, usage, time, problem))
 end
 
 return M

@@ -2,9 +2,11 @@
 --- message graph and the ids that each message adds. `form=legacy` is a row of `RolloutOutput` as environments of version 0
 --- saved it.
 local choice = require "agentbox.formats._choice"
+local columns = require "agentbox.record.columns"
 local json = require "agentbox.json"
 local rows = require "agentbox.formats._rows"
-local tokens = require "agentbox.record.tokens"
+local steps = require "agentbox.formats._steps"
+local sys = require "agentbox.sys.json"
 local trace = require "agentbox.formats._trace"
 
 local M = {
@@ -13,6 +15,7 @@ local M = {
   summary = "verifiers' traces (v1), or its older rows with form=legacy",
   extension = ".jsonl",
   lines = true,
+  reads = "columns",
   never = { "requests", "tool timings", "the verifier's output" },
   options = { form = { "v1", "legacy" } },
 }
@@ -112,72 +115,6 @@ local function episode_of(t, lost)
   return out
 end
 
-local function planes_of(t, call, memo)
-  if not tokens.is_rl_grade(call) then return json.null end
-  local planes, out = tokens.unpack(t.line.calls, call, memo), json.object {}
-  local prompt = planes.prompt or {}
-  out.prompt_ids, out.prompt_mask = json.array(prompt), json.array {}
-  for i = 1, #prompt do out.prompt_mask[i] = 0 end
-  out.completion_ids, out.completion_mask, out.completion_logprobs = json.array(planes.out), json.array {}, json.array(planes.lp)
-  for i = 1, #planes.out do out.completion_mask[i] = 1 end
-  out.overlong_prompt = false
-  out.is_truncated = call.finish and call.finish.norm == "length" or false
-  out.routed_experts = json.null
-  return out
-end
-
-local function messages_of(t, leaf)
-  local out = json.array {}
-  for i, step in ipairs(t:path(leaf)) do out[i] = step.message end
-  return out
-end
-
-local FINISHES = { stop = "stop", length = "length", tool_calls = "tool_calls" }
-
--- The response as version 0 knew it: calls are flat, and what the server said of its end is on the message.
-local function response_of(call, message)
-  local out, said = json.object {}, json.object {}
-  local usage, finish = choice.plain(call.usage), call.finish and call.finish.norm
-  out.id, out.model = choice.plain(call.response_id) or "", choice.plain(call.model) or ""
-  out.created = math.floor(call.t and call.t ~= json.null and call.t[3] or 0)
-  out.usage = usage and json.object {
-    prompt_tokens = usage.prompt, reasoning_tokens = 0, completion_tokens = usage.completion,
-    total_tokens = usage.prompt + usage.completion,
-  } or json.null
-  said.role, said.content = "assistant", message.content or json.null
-  said.reasoning_content = message.reasoning_content or message.reasoning or json.null
-  local calls = message.tool_calls
-  if calls and calls ~= json.null then
-    said.tool_calls = json.array {}
-    for i, one in ipairs(calls) do
-      said.tool_calls[i] = json.object { id = one.id, name = one["function"].name, arguments = one["function"].arguments }
-    end
-  end
-  said.finish_reason, said.is_truncated = FINISHES[finish] or json.null, finish == "length"
-  out.message = said
-  return out
-end
-
-local function steps_of(t)
-  local out, memo = json.array {}, {}
-  for _, call in ipairs(t.line.calls) do
-    local node = choice.plain(call.out) and t.line.nodes[call.out + 1]
-    if node and call.trainable then
-      local step = json.object {}
-      step.prompt = messages_of(t, call.leaf)
-      local message = choice.message(node)
-      step.completion = json.array { message }
-      step.response = response_of(call, message)
-      step.tokens = planes_of(t, call, memo)
-      step.reward, step.advantage = json.null, json.null
-      step.is_truncated = call.finish and call.finish.norm == "length" or false
-      step.trajectory_id, step.extras = t.id, json.object {}
-      out[#out + 1] = step
-    end
-  end
-  return out
-end
-
 -- Phases from one moment on: what came before sampling, sampling with its tools, and the verdict.
 local function legacy_timing_of(t)
   local timing, out = choice.plain(t.line.timing) or {}, json.object {}
@@ -206,16 +143,13 @@ end
 
 local function legacy_of(t)
   if not t.scored then return nil, "unscored, and a row must have a reward" end
-  local out, path = json.object {}, t:path()
+  local out, path = json.object {}, columns.path(t.columns, choice.plain(t.line.leaf))
   local at = #path + 1
-  for i, step in ipairs(path) do
-    if step.node.o == "sampled" then at = i break end
+  for i, place in ipairs(path) do
+    if t.columns.o[place] == "sampled" then at = i break end
   end
   out.example_id = rows.number(t, (rows.group(t)))
-  out.prompt, out.completion = json.array {}, json.array {}
-  for i, step in ipairs(path) do
-    table.insert(i < at and out.prompt or out.completion, step.message)
-  end
+  out.prompt, out.completion = sys.trusted(steps.messages(t, path, 1, at - 1)), sys.trusted(steps.messages(t, path, at))
   out.reward = t.reward + 0.0
   out.timing = legacy_timing_of(t)
   out.is_completed, out.is_truncated = true, t.status == "truncated"
@@ -226,7 +160,7 @@ local function legacy_of(t)
     error = errors[1].type, error_chain_repr = errors[1].type, error_chain_str = errors[1].message,
   } or json.null
   out.stop_condition = stop_condition(t)
-  out.trajectory = steps_of(t)
+  out.trajectory = steps.of(t)
   out.tool_defs = legacy_tools_of(t)
   return out
 end

@@ -149,26 +149,25 @@ end
 
 --- The ids of a call's prompt as text, with commas between them and without brackets; "" when they are not known. Put together
 --- from slices: what the prompts of a conversation share is copied, never read.
----@param calls table[]    # the record's calls
----@param call table       # one of them
----@param memo table       # one table for all of them
+---@param calls agentbox.PlaneCall[]    # the record's calls
+---@param call agentbox.PlaneCall       # one of them
+---@param memo table                    # one table for all of them
 ---@return string text
 ---@return integer n
 function M.prompt_text(calls, call, memo)
   local given = call.tokens
   local known = memo[given]
   if known then return known.text, known.n end
-  local prompt, text, n = given.prompt, "", 0
-  if json.type(prompt) == "raw" and prompt:text():byte() == 123 then prompt = json.decode(prompt:text(), { raw = { "tail" } }) end
-  if json.is_object(prompt) then
-    local base = calls[prompt.base + 1]
+  local text, n = "", 0
+  if given.keep then
+    local base = calls[given.base + 1]
     local before, n_before = M.prompt_text(calls, base, memo)
     local whole, n_whole = join(before, inner(base.tokens.out)), n_before + base.tokens.n_out
-    if prompt.keep > n_whole then return "", 0 end
-    local tail = inner(prompt.tail)
-    text, n = join(prompt.keep == n_whole and whole or first(whole, prompt.keep), tail), prompt.keep + count(tail)
-  elseif prompt ~= nil and prompt ~= json.null then
-    text = inner(prompt)
+    if given.keep > n_whole then return "", 0 end
+    local tail = inner(given.tail)
+    text, n = join(given.keep == n_whole and whole or first(whole, given.keep), tail), given.keep + count(tail)
+  elseif given.prompt then
+    text = inner(given.prompt)
     n = count(text)
   end
   memo[given] = { text = text, n = n }
