@@ -17,6 +17,8 @@ enum {
     POOL_SIZE = 32,
     INNER_MAX = 8,   /* turns inside of turns: each takes a piece of the C stack */
     INNER_US = 1000, /* a turn that has lasted so long begins no other inside of it */
+    SOON_MAX = 32,   /* turns in a row of those who go first */
+    DRAIN_US = 2000, /* turns that last so long together are followed by a look at I/O */
 };
 
 /* Its address is the registry key of the table fiber -> userdata, which anchors the
@@ -53,6 +55,8 @@ struct ab_sched *ab_sched_of(lua_State *L)
 void ab_sched_init(struct ab_sched *s, lua_State *main, struct ab_loop *loop)
 {
     *s = (struct ab_sched){.loop = loop, .main = main, .grace_ms = GRACE_MS};
+    ab_list_init(&s->soon);
+    ab_list_init(&s->pass);
     ab_list_init(&s->ready);
     ab_list_init(&s->alive);
     *owner_of(main) = (uintptr_t)s;
@@ -65,17 +69,27 @@ static bool is_dead(const struct ab_fiber *f)
     return f->status == AB_FIBER_DONE || f->status == AB_FIBER_FAILED;
 }
 
-void ab_fiber_make_ready(struct ab_fiber *f)
+static void make_ready(struct ab_fiber *f, struct ab_list *queue)
 {
     if (is_dead(f) || f->status == AB_FIBER_RUNNING)
         return;
     f->status = AB_FIBER_READY;
     if (ab_list_empty(&f->link))
-        ab_list_append(&f->sched->ready, &f->link);
+        ab_list_append(queue, &f->link);
     /* libuv runs timers before it polls: one that readied a fiber must not be followed by
      * a poll that blocks. */
     if (f->sched->polling)
         uv_stop(&f->sched->loop->uv);
+}
+
+void ab_fiber_make_ready(struct ab_fiber *f)
+{
+    make_ready(f, &f->sched->ready);
+}
+
+void ab_fiber_make_ready_soon(struct ab_fiber *f)
+{
+    make_ready(f, &f->sched->soon);
 }
 
 static void drop_op(struct ab_op **slot)
@@ -334,7 +348,7 @@ static void retire(struct ab_fiber *f, bool clean)
         struct ab_fiber *waiter =
             AB_CONTAINER(f->joiners.next, struct ab_fiber, join_link);
         ab_list_remove(&waiter->join_link);
-        ab_fiber_make_ready(waiter);
+        ab_fiber_make_ready_soon(waiter);
     }
     release(f);
     lua_rawgetp(s->main, LUA_REGISTRYINDEX, &fibers_key);
@@ -601,28 +615,47 @@ void ab_fiber_run_inside(lua_State *L, struct ab_fiber *f)
     settle(f, rc);
 }
 
-/* One pass over what is ready now; a busy fiber goes to the end and waits for its next
- * turn. */
+static bool in_pass(const struct ab_sched *s)
+{
+    return !ab_list_empty(&s->soon) || !ab_list_empty(&s->pass);
+}
+
+static bool any_ready(const struct ab_sched *s)
+{
+    return in_pass(s) || !ab_list_empty(&s->ready);
+}
+
+static struct ab_fiber *next_in_pass(struct ab_sched *s)
+{
+    bool first =
+        !ab_list_empty(&s->soon) && (ab_list_empty(&s->pass) || s->favoured < SOON_MAX);
+    s->favoured = first ? s->favoured + 1 : 0;
+    return AB_CONTAINER(first ? s->soon.next : s->pass.next, struct ab_fiber, link);
+}
+
+/* A pass over what is ready now; a busy fiber goes to the end and waits for the next one.
+ * The loop may want to look at I/O in the middle of it: a thousand turns may be waiting,
+ * and meanwhile commands end whose place others wait for. */
 static void drain(struct ab_sched *s)
 {
-    struct ab_list batch;
-    ab_list_init(&batch);
-    ab_list_move(&batch, &s->ready);
-    while (!ab_list_empty(&batch))
-        resume(AB_CONTAINER(batch.next, struct ab_fiber, link));
+    uint64_t began = clock_ns(CLOCK_MONOTONIC);
+    ab_list_move(&s->pass, &s->ready);
+    do
+        resume(next_in_pass(s));
+    while (in_pass(s) && s->resumed_ns - began < DRAIN_US * 1000u);
 }
 
 void ab_sched_run(struct ab_sched *s)
 {
     while (s->live > 0) {
-        drain(s);
+        if (any_ready(s))
+            drain(s);
         if (s->live == 0)
             break;
-        bool busy = !ab_list_empty(&s->ready);
         s->polling = true;
-        bool alive = ab_loop_turn(s->loop, busy);
+        bool alive = ab_loop_turn(s->loop, any_ready(s));
         s->polling = false;
-        if (!alive && ab_list_empty(&s->ready) && s->live > 0)
+        if (!alive && !any_ready(s) && s->live > 0)
             cancel_others(s, "deadlock: every fiber waits for another one");
     }
 }

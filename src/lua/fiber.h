@@ -40,7 +40,7 @@ struct ab_fiber {
     struct ab_sched *sched; /* borrowed; NULL once the scheduler is gone */
     lua_State *co;          /* borrowed from user value 1 */
     enum ab_fiber_status status;
-    struct ab_list link;      /* in sched->ready, or alone */
+    struct ab_list link;      /* in one of the scheduler's queues, or alone */
     struct ab_list all;       /* in sched->alive, or alone */
     struct ab_list joiners;   /* fibers that wait for this one */
     struct ab_list join_link; /* in another's joiners, or alone */
@@ -73,7 +73,10 @@ struct ab_sched {
     lua_State
         *volatile active;  /* the coroutine that executes; read by a signal handler */
     struct ab_fiber *root; /* borrowed; the main fiber; all others end with it */
-    struct ab_list ready;  /* fibers to resume, oldest first */
+    struct ab_list soon;   /* fibers to resume first, oldest first; */
+    struct ab_list pass;   /* the others whose turn it is, */
+    struct ab_list ready;  /* and who follow them after a look at I/O */
+    int favoured;          /* turns in a row from `soon` */
     struct ab_list alive;
     int live;
     int failed;
@@ -143,6 +146,11 @@ void ab_fiber_limit(struct ab_fiber *f, size_t memory_bytes, uint64_t cpu_ns);
 
 /* Puts a waiting fiber at the end of the ready queue. */
 void ab_fiber_make_ready(struct ab_fiber *f);
+
+/* The same, but it goes before those that bring new work: for one whom another fiber
+ * woke, or whose command or job has ended. It holds, or was just given, what others wait
+ * for, and a processor may be idle until it goes on. They do not starve the others. */
+void ab_fiber_make_ready_soon(struct ab_fiber *f);
 
 /* Binding side: anchor first, start second, wait last.
  *

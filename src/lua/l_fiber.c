@@ -81,7 +81,7 @@ static int l_wake(lua_State *L)
         lua_xmove(L, f->co, n);
         f->nwake = n;
         f->woken = true;
-        ab_fiber_make_ready(f);
+        ab_fiber_make_ready_soon(f);
     }
     lua_pushboolean(L, parked);
     return 1;

@@ -136,7 +136,7 @@ static void fini(struct ab_op *op)
 }
 
 static const struct ab_op_class life_class = {
-    .name = "sandbox", .stop = stop, .fini = fini};
+    .name = "sandbox", .stop = stop, .fini = fini, .soon = true};
 
 static struct life *new_life(struct ab_loop *loop, struct ab_sandbox *sb)
 {

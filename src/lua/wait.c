@@ -95,8 +95,10 @@ static int wait_over(lua_State *L, int status, lua_KContext ctx)
 
 static void on_op_done(struct ab_op *op, void *arg)
 {
-    (void)op;
-    ab_fiber_make_ready(arg);
+    if (op->cls->soon)
+        ab_fiber_make_ready_soon(arg);
+    else
+        ab_fiber_make_ready(arg);
 }
 
 int abl_wait_as(lua_State *L, struct ab_anchor *anchor, enum ab_fiber_status status,

@@ -210,7 +210,7 @@ static void waiter_fini(struct ab_op *op)
 }
 
 static const struct ab_op_class waiter_class = {
-    .name = "command", .stop = waiter_stop, .fini = waiter_fini};
+    .name = "command", .stop = waiter_stop, .fini = waiter_fini, .soon = true};
 
 static void waiter_done(struct waiter *w)
 {

@@ -4,9 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Idle connections kept for reuse. Curl's own default, four for each handle, closes them
- * under a thousand rollouts whose models think. */
-#define KEPT_CONNECTIONS 1024L
+/* Connections kept for reuse, with those in use: beyond it each that becomes free is
+ * closed. Curl's own default, four for each handle, closes them under a thousand rollouts
+ * whose models think. */
+#define KEPT_CONNECTIONS 16384L
 
 struct socket_watch {
     uv_poll_t poll;
