@@ -10,6 +10,21 @@ $ agentbox serve runs/g --tasks tasks --last -m scripted:done.json --group-size 
 no door
 [exit 0]
 
+A trainer takes them, three times through the folder; killed and begun again the engine knows how often.
+
+$ agentbox serve runs/e --tasks tasks --epochs 3 --last -m scripted:done.json --group-size 2 --max-lead 1 --listen unix:door --backend none >out 2>err & first=$!; until curl -sf --unix-socket door http://localhost/v1/status | grep -q '"closed":[1-3]'; do kill -0 $first || exit 1; done; kill -9 $first; wait $first 2>/dev/null; agentbox serve runs/e -m scripted:done.json --listen unix:door --backend none >out 2>err &
+> PYTHONPATH=$SRC/python/agentbox/src python3 -c '
+> import agentbox
+> with agentbox.connect("unix:door") as door:
+>     for group in door.groups():
+>         print(group.seq, group.task_id, len(group.members))
+>         group.ack()'; wait $!; echo $?
+1 one 2
+2 one 2
+3 one 2
+0
+[exit 0]
+
 $ agentbox serve runs/g --listen 0.0.0.0:0 -m scripted:done.json --backend none 2>&1 | tail -1
 agentbox: listening on 0.0.0.0:0 needs a token: others can reach it
 [exit 0]

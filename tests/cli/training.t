@@ -51,3 +51,23 @@ $ python3 -c '
 1 1.0 7
 Done.
 [exit 0]
+
+$ mkfifo port2; python3 $SRC/tests/support/fakellm.py --watch-pid $$ --script '{"steps": [{"content": "Done.", "token_ids": 3, "logprobs": 3}]}' > port2 & server=$!
+> read PORT < port2; export PORT
+> agentbox serve runs/online --tasks my --epochs 3 --last --weights 7 --group-size 2 --max-lead 1 --max-staleness 2 --listen unix:door >out 2>err &
+> PYTHONPATH=$SRC/python/agentbox/src python3 -c '
+> import agentbox
+> version = 7
+> def train(rows):
+>     print(len(rows), "rows of", {row["model_version"] for row in rows} <= set(range(7, version + 1)))
+>     return version + 1
+> with agentbox.connect("unix:door") as door:
+>     for group in door.groups(formats=["trl"]):
+>         version = train(group.to_trl())
+>         door.policy(version=version, model=f"policy@{version}")
+>         group.ack()'; wait $!; echo $?; kill $server
+2 rows of True
+2 rows of True
+2 rows of True
+1
+[exit 0]

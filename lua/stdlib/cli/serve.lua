@@ -16,6 +16,7 @@ local M = {
 local own = {
   { "--listen", "ADDRESS", "where the trainer finds it: ADDRESS:PORT or unix:PATH", default = "127.0.0.1:7000" },
   { "--tasks", "DIR", "a folder of tasks to begin with" },
+  { "--epochs", "N", "go through --tasks N times: N groups of each task", integer = true, default = 1 },
   { "--last", "no more tasks come than those of --tasks" },
   { "--group-size", "N", "rollouts of each task", integer = true, default = 8 },
   { "--max-lead", "N", "closed groups that may wait for an acknowledgement", integer = true, default = 8 },
@@ -41,12 +42,18 @@ end
 
 M.options = options()
 
-local LEAST = { group_size = 2, max_lead = 1, weights = 0, max_staleness = 0 }
+local LEAST = { group_size = 2, max_lead = 1, weights = 0, max_staleness = 0, epochs = 1 }
+
+-- The tasks of a folder, so many times.
+local function passes(dir, n)
+  local once, list = assert(require "agentbox.runner".folder(dir)), {}
+  for _ = 1, n do table.move(once, 1, #once, #list + 1, list) end
+  return list
+end
 
 -- The run's tasks are an inbox, with those of the folder first.
 local function ready(opts, args)
-  local first = args.dir and require "agentbox.runner".folder(args.dir) or nil
-  opts.tasks = require "agentbox.serve".inbox(first)
+  opts.tasks = require "agentbox.serve".inbox(args.dir and passes(args.dir, args.epochs or 1) or nil)
   opts.tasks.ended = args.last == true
   opts.n, opts.group_size = args.group_size or 8, nil
   opts.max_lead, opts.max_staleness = args.max_lead or 8, args.max_staleness
