@@ -78,13 +78,14 @@ static bool settle(void)
     return waiting || self.purging;
 }
 
-static void serve_engine(void)
+/* One message; false when there is none. */
+static bool serve_engine(void)
 {
     int fds[AB_WIRE_FDS], nfds;
     struct ab_wire_exec m;
     long n = ab_wire_recv(self.sock, packet, fds, &nfds, MSG_DONTWAIT);
     if (n == -EAGAIN)
-        return;
+        return false;
     if (n <= 0)
         _exit(0);
     if (ab_wire_type(packet, (size_t)n) == AB_WIRE_KILL)
@@ -94,6 +95,7 @@ static void serve_engine(void)
         ab_command_start(&self, &m, fds, nfds);
     else
         ab_wire_close_fds(fds, nfds);
+    return true;
 }
 
 static void serve_command(struct command *c)
@@ -112,10 +114,16 @@ static void serve_command(struct command *c)
         sys_close(&c->ctl);
 }
 
-/* Of a command that is over: its end, or a KILL that came too late. */
+/* Of a command that is over: its end, or a KILL that came too late. But what is in it may
+ * be meant for the next command, and that one's EXEC was sent before: so that is looked
+ * for first, and then it is no longer ours. */
 static void serve_kept(void)
 {
-    int fds[AB_WIRE_FDS], nfds;
+    int fds[AB_WIRE_FDS], nfds, kept = self.kept;
+    while (serve_engine())
+        ;
+    if (self.kept != kept)
+        return;
     long n = ab_wire_recv(self.kept, packet, fds, &nfds, MSG_DONTWAIT);
     if (n > 0)
         ab_wire_close_fds(fds, nfds);

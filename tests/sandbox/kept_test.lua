@@ -52,6 +52,22 @@ function M.test_who_is_killed_late_takes_nobody_along()
   end
 end
 
+-- A pid 1 that has no turn for a while finds the command and its end at once.
+function M.test_who_is_killed_before_its_start_was_seen_is_killed()
+  says "first"
+  local pid1 = sb._raw:pid()
+  for _, how in ipairs { "kill", "close" } do
+    assert(os.execute("kill -STOP " .. pid1))
+    local process = assert(sb:spawn "exec sleep 3000")
+    process[how](process)
+    assert(os.execute("kill -CONT " .. pid1))
+    if how == "kill" then lu.assertEquals(assert(process:wait(60)).signal, "SIGKILL") end
+    process:close()
+    says(how)
+  end
+  lu.assertEquals(assert(sb:exec "pgrep -c sleep").stdout, "0\n")
+end
+
 function M.test_many_that_end_together()
   for round = 1, 20 do
     ab.async.each({ 1, 2, 3, 4, 5, 6, 7, 8 }, function(i) says(round .. "." .. i) end, { limit = 8 })
