@@ -65,11 +65,12 @@ end
 local Ctx = {}
 Ctx.__index = Ctx
 
-local function new_log(rec)
-  return {
-    info = function(text) rec:event("info", tostring(text)) end,
-    warn = function(text) rec:event("warn", tostring(text)) end,
-  }
+-- What says `ctx.log.info(text)` is made when somebody says it: thousands of rollouts have a log that nobody uses.
+local Log = {}
+
+function Log.__index(log, level)
+  local rec = rawget(log, 1)
+  return (level == "info" or level == "warn") and function(text) rec:event(level, tostring(text)) end or nil
 end
 
 --- Made by rollout.lua.
@@ -79,7 +80,7 @@ function M.ctx(fields)
   fields.messages = json.array {}
   fields.request_meta = new_request_meta(fields)
   fields.spent = { model_s = 0, tool_s = 0 }
-  fields.log = new_log(fields.rec)
+  fields.log = setmetatable({ fields.rec }, Log)
   return setmetatable(fields, Ctx)
 end
 

@@ -23,7 +23,7 @@ local LEAST_S = 0.01
 ---@field tokens integer
 ---@field tokens_known boolean       # false once a server did not say
 ---@field on_move? fun(deadline: number?)   # the deadline is another one; nil while the clock stands still
-local Budget = {}
+local Budget = { turns = 0, model_calls = 0, tokens = 0, tokens_known = true } -- until something is spent
 Budget.__index = Budget
 
 ---@param opts { max_turns?: integer, max_model_calls?: integer, max_tokens?: integer, episode_timeout_s: number, step_timeout_s: number }
@@ -33,7 +33,6 @@ function M.new(opts)
     max_turns = opts.max_turns, max_model_calls = opts.max_model_calls, max_tokens = opts.max_tokens,
     step_timeout_s = opts.step_timeout_s, total_s = opts.episode_timeout_s,
     deadline = time.monotonic() + opts.episode_timeout_s,
-    turns = 0, model_calls = 0, tokens = 0, tokens_known = true,
   }, Budget)
 end
 

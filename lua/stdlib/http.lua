@@ -195,8 +195,12 @@ end
 ---@return agentbox.HttpResponse? response
 ---@return agentbox.Err? err
 function M.request(opts)
-  -- No local holds what was asked for while the answer is waited for: there may be thousands of such waits.
-  if not opts.on_headers then return with_headers(sys.request(spec_of(opts, REQUEST_DEFAULTS))) end
+  if not opts.on_headers then
+    -- Nothing here holds what was asked for while the answer is waited for: there may be thousands of such waits.
+    local asked = { spec_of(opts, REQUEST_DEFAULTS) }
+    opts = nil -- luacheck: ignore
+    return with_headers(sys.request(table.remove(asked)))
+  end
   local raw, head = sys.open(spec_of(opts, REQUEST_DEFAULTS))
   if not raw then return nil, head end
   local stream <close> = setmetatable(head, Stream)

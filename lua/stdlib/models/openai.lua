@@ -65,8 +65,7 @@ end
 -- ---------------------------------------------------------------- one try
 
 -- The text of a successful reply, or nil, err, again, after.
-local function read_whole(self, spec, session)
-  local response, e = http.request(spec)
+local function read_whole(self, session, response, e)
   if not response then return nil, e, failure.transport_again(e) end
   remember_cookies(self, session, response.headers)
   if response.status == 200 then return response.body, response end
@@ -143,18 +142,21 @@ local function spec_for(self, place, body, session, limit_s)
 end
 
 local function one_try(self, request, body, place, limit_s)
-  local spec = spec_for(self, place, body, request.session, limit_s)
-  local watch <close> = self._abort_path and orphan.watch(spec, self._abort_path) or nil
-  local streams = request.stream
+  local session, streams = request.session, request.stream
   if streams == nil then streams = self._stream end
   local times = { queued = time.now() }
   local began = time.monotonic()
-  local function on_first() times.first = times.first or time.now() end
+  local abort = self._abort_path
+  local watch <close> = abort and orphan.watch(spec_for(self, place, body, session, limit_s), abort) or nil
   local text, got, again, after
   if streams then
-    text, got, again, after = read_stream(self, spec, request.session, on_first)
-  else
-    text, got, again, after = read_whole(self, spec, request.session)
+    local function on_first() times.first = times.first or time.now() end
+    local spec = watch and watch.spec or spec_for(self, place, body, session, limit_s)
+    text, got, again, after = read_stream(self, spec, session, on_first)
+  elseif watch then
+    text, got, again, after = read_whole(self, session, http.request(watch.spec))
+  else -- no local holds the request while it is waited for
+    text, got, again, after = read_whole(self, session, http.request(spec_for(self, place, body, session, limit_s)))
   end
   -- A status is an answer; with an errno the request mostly never left, and nobody would hear.
   if watch and (text or got.http_status or got.sys) then watch:done() end
@@ -174,10 +176,12 @@ end
 
 -- ---------------------------------------------------------------- calls
 
--- One more, until the block is left by whatever way.
-local function counted(stats, name)
-  stats[name] = stats[name] + 1
-  return setmetatable({}, { __close = function() stats[name] = stats[name] - 1 end })
+local running = { __close = function(one) one[1].running = one[1].running - 1 end }
+
+-- One more call, until the block is left by whatever way.
+local function counted(stats)
+  stats.running = stats.running + 1
+  return setmetatable({ stats }, running)
 end
 
 -- What the outcome of a try says about the server: `busy` is too much for it, `bad` a failure of its own; what the
@@ -191,7 +195,7 @@ local function judge(turn, got, e, after)
   turn:done("bad", { after_s = after })
 end
 
-local function note_wait(self, request, event)
+local function note_wait(self, event)
   local stats = self._stats
   stats.retries, stats.waiting = stats.retries + 1, stats.waiting + 1
   stats.next_try_at = time.now() + event.wait_s
@@ -203,16 +207,17 @@ local function note_wait(self, request, event)
   if not self._on_retry then return end
   self._on_retry {
     attempt = event.attempt, wait_s = event.wait_s, code = e.code, msg = e.msg, http_status = e.http_status,
-    session = request.session, model = self.name,
+    session = event.session, model = self.name,
   }
 end
 
-local function retry_opts(self, request)
-  local opts = setmetatable({}, { __index = self._retry })
-  opts.on_wait = function(event) note_wait(self, request, event) end
-  opts.on_go = function() self._stats.waiting = self._stats.waiting - 1 end
-  if request.timeout_s then opts.max_s = math.min(opts.max_s, request.timeout_s) end
-  return opts
+-- The bounds of all calls.
+local function retry_opts(self, opts)
+  return {
+    max_tries = opts.max_tries, max_s = opts.max_retry_s, base_s = opts.retry_base_s, cap_s = opts.retry_cap_s,
+    on_wait = function(event) note_wait(self, event) end,
+    on_go = function() self._stats.waiting = self._stats.waiting - 1 end,
+  }
 end
 
 -- The first requests of a group's members are the same bytes, and each is held until it is answered.
@@ -242,8 +247,8 @@ function Model:complete(request)
   local body, at, bytes = body_of(self, request, name)
   local stats, failed = self._stats, nil
   stats.calls = stats.calls + 1
-  local _ <close> = counted(stats, "running")
-  local response, e, tries = retry.run(retry_opts(self, request), function(_, left_s)
+  local _ <close> = counted(stats)
+  local response, e, tries = retry.run(self._retry, function(_, left_s)
     local turn <close>, late = self._places:enter {
       session = request.session, failed = failed, bytes = #body, clock = request.clock,
     }
@@ -261,7 +266,7 @@ function Model:complete(request)
     bad.queue_s = (bad.queue_s or 0) + turn.waited_s
     failed = again and not after and turn.place or nil
     return nil, bad, again, after
-  end)
+  end, request)
   if response then
     response.tries, response.history_at, response.history_bytes = tries, at, bytes
     return response
@@ -348,7 +353,7 @@ end
 function M.new(opts)
   local urls = {}
   for i, url in ipairs(opts.base_urls) do urls[i] = address(url) end
-  return setmetatable({
+  local self = setmetatable({
     name = opts.model, _places = places.new(urls, {
       limit = opts.limit, adaptive = opts.adaptive, target_latency_s = opts.target_latency_s,
       requests_per_minute = opts.requests_per_minute, tokens_per_minute = opts.tokens_per_minute,
@@ -359,12 +364,11 @@ function M.new(opts)
     _timeout_s = opts.timeout_s, _connect_s = opts.connect_timeout_s, _idle_s = opts.idle_timeout_s,
     _max_body = opts.max_body_bytes, _unix = opts.unix_socket, _proxy = opts.proxy,
     _abort_path = opts.abort_path, _ca_file = opts.ca_file, _insecure = opts.insecure, _on_retry = opts.on_retry,
-    _retry = {
-      max_tries = opts.max_tries, max_s = opts.max_retry_s, base_s = opts.retry_base_s, cap_s = opts.retry_cap_s,
-    },
     _cookies = {}, _cookie_count = 0,
     _stats = { calls = 0, running = 0, tries = 0, retries = 0, waiting = 0, failures = 0, model_s = 0 },
   }, Model)
+  self._retry = retry_opts(self, opts)
+  return self
 end
 
 return M

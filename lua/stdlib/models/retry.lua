@@ -56,7 +56,7 @@ end
 ---@field max_s number          # tries and waits together; time in our own queue is not counted
 ---@field base_s number         # the first wait is at most this
 ---@field cap_s number          # no wait without Retry-After is longer
----@field on_wait? fun(event: { attempt: integer, wait_s: number, err: agentbox.Err })   # a wait begins
+---@field on_wait? fun(event: { attempt: integer, wait_s: number, err: agentbox.Err, session?: string })   # a wait begins
 ---@field on_go? fun()          # and ends, also when the caller is cancelled meanwhile
 
 --- Calls `try(n, left_s)` until it gives a value, a failure that is not to be retried, or the bounds are reached.
@@ -67,23 +67,24 @@ end
 ---@generic T
 ---@param opts agentbox.RetryOpts
 ---@param try fun(n: integer, left_s: number): T?, agentbox.Err?, boolean?, number?
+---@param call? { timeout_s?: number, session?: string }   # what is particular to this call
 ---@return T? value
 ---@return agentbox.Err? err
 ---@return integer tries
-function M.run(opts, try)
+function M.run(opts, try, call)
   local began, queued = time.monotonic(), 0
-  local n = 0
+  local n, max_s = 0, math.min(opts.max_s, call and call.timeout_s or math.huge)
   while true do
     n = n + 1
-    local left = opts.max_s - (time.monotonic() - began - queued)
+    local left = max_s - (time.monotonic() - began - queued)
     local value, err, again, after = try(n, left)
     if value then return value, nil, n end
     queued = queued + (err.queue_s or 0)
     err.tries, err.attempts = n, n
-    left = opts.max_s - (time.monotonic() - began - queued)
+    left = max_s - (time.monotonic() - began - queued)
     local wait = again and n < opts.max_tries and M.wait_s(n, opts, after)
     if not wait or wait >= left - LEAST_S then return nil, err, n end
-    if opts.on_wait then opts.on_wait { attempt = n, wait_s = wait, err = err } end
+    if opts.on_wait then opts.on_wait { attempt = n, wait_s = wait, err = err, session = call and call.session } end
     pause(wait, opts.on_go)
   end
 end

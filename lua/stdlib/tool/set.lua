@@ -90,35 +90,40 @@ local function known_of(tool)
   return facts
 end
 
---- The wire form of the last few lists of tools: rollouts of a run mostly offer the same, and what others know of a
---- list (its JSON text) goes by the table.
+--- What the last few lists of tools have in common: rollouts of a run mostly offer the same, and what others know of a
+--- list (its JSON text) goes by its wire form.
+---@class agentbox.ToolOffer
+---@field tools agentbox.Tool[]
+---@field by_name table<string, agentbox.Tool>
+---@field wire table
 local recent, MAX_RECENT = {}, 16
 
-local function is_wire_of(wire, tools)
-  if #wire ~= #tools then return false end
+local function is_same(have, tools)
+  if #have ~= #tools then return false end
   for i = 1, #tools do
-    if wire[i] ~= known_of(tools[i]).wire then return false end
+    if have[i] ~= tools[i] then return false end
   end
   return true
 end
 
-local function wire_list(tools)
-  for _, wire in ipairs(recent) do
-    if is_wire_of(wire, tools) then return wire end
+---@return agentbox.ToolOffer
+local function offer_of(tools)
+  for _, offer in ipairs(recent) do
+    if is_same(offer.tools, tools) then return offer end
   end
-  local wire = json.array {}
-  for i, tool in ipairs(tools) do wire[i] = known_of(tool).wire end
-  table.insert(recent, 1, wire)
+  local offer = { tools = tools, by_name = {}, wire = json.array {} }
+  for i, tool in ipairs(tools) do offer.by_name[tool.name], offer.wire[i] = tool, known_of(tool).wire end
+  table.insert(recent, 1, offer)
   recent[MAX_RECENT + 1] = nil
-  return wire
+  return offer
 end
 
+--- A set of tools. The list is the set's from now on.
 ---@param tools agentbox.Tool[]
 ---@return agentbox.ToolSet
 function M.new(tools)
-  local self = setmetatable({ tools = tools, by_name = {}, states = {} }, Set)
-  for _, tool in ipairs(tools) do self.by_name[tool.name] = tool end
-  return self
+  local offer = offer_of(tools)
+  return setmetatable({ tools = offer.tools, by_name = offer.by_name, states = {}, _wire = offer.wire }, Set)
 end
 
 ---@return string[]
@@ -131,9 +136,7 @@ end
 --- The schemas as they go over the wire, in order; nil when there are none.
 ---@return table?
 function Set:wire()
-  if #self.tools == 0 then return nil end
-  self._wire = self._wire or wire_list(self.tools)
-  return self._wire
+  return #self.tools > 0 and self._wire or nil
 end
 
 --- Where the tools that are not built in came from, for the record.
