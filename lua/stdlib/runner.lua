@@ -21,6 +21,7 @@ local member = require "agentbox.runner.member"
 local memory = require "agentbox.runner.memory"
 local options = require "agentbox.runner.options"
 local outcome = require "agentbox.outcome"
+local quarantine = require "agentbox.runner.quarantine"
 local rand = require "agentbox.sys.rand"
 local registry = require "agentbox.runner.registry"
 local schema = require "agentbox.schema"
@@ -77,6 +78,7 @@ local M = { folder = source.folder }
 local Run = {}
 Run.__index = Run
 for name, fn in pairs(delivery.methods) do Run[name] = fn end
+for name, fn in pairs(quarantine.methods) do Run[name] = fn end
 for name, fn in pairs(watch.methods) do Run[name] = fn end
 
 Run.now = time.monotonic
@@ -139,29 +141,11 @@ local function check_quota(self, result)
   self:_fail(err.new("sandbox", "stopped: " .. why, { quota = true }))
 end
 
--- A task that fails again and again while others do not.
-function Run:_suspect(one, result)
-  local id = one.group.task_id
-  if result.scored or not result.class or not outcome.INFRA[result.class] then
-    if self.quarantine[id] ~= true then self.quarantine[id] = nil end
-  elseif result.class ~= "model_server" and self.quarantine[id] ~= true then
-    local count = (self.quarantine[id] or 0) + 1
-    self.quarantine[id] = count
-    if count >= self.opts.quarantine then
-      self.quarantine[id] = true
-      self.tally.quarantined[#self.tally.quarantined + 1] = id
-      self:_event("quarantine", { task_id = id, failures = count, class = result.class, msg = result.error })
-    end
-  end
-end
-
-function Run:_gives_up(one) return self.quarantine[one.group.task_id] == true end
-
 -- ---------------------------------------------------------------- what members report
 
 function Run:_attempt_ended(one, result, again)
   self.tally:attempt(result, again)
-  self:_suspect(one, result)
+  self:_suspect(one.group.task_id, result)
   if again then
     self:_event("retry", { slot = groups.slot(one), id = result.id, attempt = one.attempt, class = result.class, msg = result.error })
   end
@@ -187,19 +171,7 @@ function Run:_member_ended(one, result)
     offset = result.offset,
   })
   check_quota(self, result)
-  if self:_gives_up(one) then self:_skip(group) end
-  if group:complete() then self:_close_group(group) end
-end
-
--- Members of a quarantined task that did not begin never will.
-function Run:_skip(group)
-  for _, one in ipairs(group.members) do
-    if one.state == "idle" then
-      local result = { scored = false, final_status = "error", stop = "task_error", class = "task", error = "quarantined" }
-      group:note(one, result)
-      self.tally:ended(result)
-    end
-  end
+  if self:_gives_up(group) then self:_skip(group) end
   if group:complete() then self:_close_group(group) end
 end
 

@@ -278,10 +278,12 @@ local SLOT_FIELDS = {
 --- does what is wanted less what is here. Of several attempts the last one counts. Every line is read: one that was
 --- damaged since it was written is not here.
 ---@async
+---@param seen? fun(row: agentbox.Summary)   # gets each attempt, in the order written
 ---@return table<string, agentbox.FinishedSlot>
-function Store:finished()
+function Store:finished(seen)
   local found = {}
   for row in self._rows:each(true) do
+    if seen then seen(row) end
     local slot, before = {}, found[row.slot]
     for _, key in ipairs(SLOT_FIELDS) do slot[key] = row[key] end
     slot.attempts = 1 + (before and before.attempts or 0)

@@ -45,6 +45,33 @@ function M.test_B97_B103_a_resumed_run_does_what_is_wanted_less_what_is_done()
   for _, list in pairs(by_slot(dir.path)) do lu.assertEquals(#list, 1) end
 end
 
+-- Two attempts fail in the first process and one in the next: together they are too many, and what was given up stays so.
+function M.test_a_task_is_given_up_across_processes()
+  local dir <close> = tmp()
+  local list = tasks(2)
+  list[2] = runs.task("poison", { setup_commands = { "exit 3" } })
+  local function go(limit, more)
+    local told, failed = {}, 0
+    local opts = { tasks = list, n = 8, group_size = 1, quarantine = 3, concurrency = 1, out = dir.path, run_id = "r",
+      agentbox_json = false, resume = limit > 2, max_errors = 100 }
+    for key, value in pairs(more or {}) do opts[key] = value end
+    local run
+    opts.on_event = function(kind, fields)
+      if kind == "quarantine" then told[#told + 1] = fields.failures end
+      if kind ~= "rollout" or fields.task_id ~= "poison" or not fields.segment then return end
+      failed = failed + 1
+      if failed == limit then run:drain() end
+    end
+    run = start(opts)
+    local sum = run:wait()
+    run:close()
+    return told, failed, sum.quarantined
+  end
+  lu.assertEquals({ go(2) }, { {}, 2, {} })
+  lu.assertEquals({ go(99) }, { { 3 }, 1, { "poison" } })
+  lu.assertEquals({ go(99) }, { {}, 0, { "poison" } })
+end
+
 function M.test_B103_more_of_a_group_that_is_closed_is_a_group_of_its_own()
   local dir <close> = tmp()
   local counted = counting()

@@ -28,12 +28,15 @@ RunGroup.__index = RunGroup
 ---@async
 ---@return agentbox.Traj[]? trajectories
 ---@return agentbox.Err? err
-function RunGroup:trajectories()
+function RunGroup:trajectories() return self:_trajectories() end
+
+-- The same for who looks at a part of each record only (agentbox.Format's `reads`).
+function RunGroup:_trajectories(reads)
   local list = {}
   for i, id in ipairs(self.members) do
     local place, problem = self.places and self.places[i], nil
     if place then
-      list[i], problem = read.at(self._run.run_dir, place.segment, place.offset)
+      list[i], problem = read.at(self._run.run_dir, place.segment, place.offset, reads)
     else
       list[i] = self._run.store:load(id)
     end
@@ -55,7 +58,7 @@ function Run:_recall()
   for _, seq in ipairs(self.store:ahead()) do self.acknowledged[seq] = true end
   self.acking = gate.new(1)
   if not self.opts.resume then return end
-  self.before = self.store:finished()
+  self.before = self.store:finished(function(row) self:_suspected(row) end)
   for facts in self.store:groups(0) do
     local of = facts.of or facts.id
     self.closed_before[of] = math.max(self.closed_before[of] or 0, (facts.from or 0) + facts.size)

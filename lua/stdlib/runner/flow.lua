@@ -63,8 +63,8 @@ local function add(run, draft)
   count_closed(run, draft, math.min(from, draft.size))
   if from >= draft.size then return end
   local group = groups.new(draft, { surplus = run.opts.oversample, min = run.opts.min_group, from = from })
-  if run.quarantine[group.task_id] == true then return run:_skip(group) end
   if not restore(run, group) then return end
+  if run:_gives_up(group) then return run:_skip(group) end
   table.insert(run.ahead, group)
   run:_poke()
 end

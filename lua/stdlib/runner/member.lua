@@ -162,7 +162,7 @@ function M.run(run, member)
     local result = attempt(run, member)
     if not result then return end
     local again = RETRIED[result.class] and not result.scored and member.attempt + 1 < run.opts.attempts
-        and not run:_gives_up(member)
+        and not run:_gives_up(member.group)
     run:_attempt_ended(member, result, again)
     if not again then return run:_member_ended(member, result) end
     if run.state ~= "running" then return end -- the resumed run makes the next attempt
