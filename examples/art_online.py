@@ -1,7 +1,7 @@
 """Trains OpenPipe ART while the policy goes on: takes groups from `agentbox serve` as they are closed, trains, and announces the new
 weights, so that the next rollouts are sampled from them.
 
-    agentbox serve runs/art-online --tasks tasks --last --group-size 4 -m policy --base-url http://127.0.0.1:8000/v1 &
+    agentbox serve runs/art-online --tasks tasks --epochs 10 --last --group-size 4 --weights 0 -m policy --base-url URL &
     python3 examples/art_online.py http://127.0.0.1:7000
     python3 examples/art_online.py http://127.0.0.1:7000 --backend local --base-model Qwen/Qwen3-4B --model fixer
 
