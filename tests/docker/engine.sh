@@ -1,10 +1,12 @@
 #!/bin/sh
-# engine.sh AGENTBOX TEST: runs a test with a Docker daemon and, where it is installed, podman's service.
+# engine.sh AGENTBOX TEST [OPTIONS]: runs a test with a Docker daemon and, where it is installed, podman's service. With
+# AGENTBOX_TEST_SPLIT="SIZE DELAY_MS" whatever is said to them and by them comes in such pieces, and late.
 #
 # A daemon that answers is used. Else root starts one of its own, without networks (and in a network namespace: starting,
 # it would remove another daemon's bridge) and with its data in a temporary folder, and ends it. Exit status 77 (skipped) where there is none.
 set -u
-agentbox=$1 test=$2
+agentbox=$1
+shift
 work=$(mktemp -d)
 started=
 
@@ -66,4 +68,19 @@ if [ "$(id -u)" = 0 ] && command -v podman >/dev/null; then
     fi
 fi
 
-"$agentbox" test --timeout-s 280 "$test"
+split() { # REAL NEW
+    python3 "$(dirname "$0")/../support/fakedocker.py" "$2" $$ split "$1" $AGENTBOX_TEST_SPLIT >/dev/null &
+    started="$! $started"
+    wait_for "$2" $!
+}
+
+if [ -n "${AGENTBOX_TEST_SPLIT:-}" ]; then
+    split "${DOCKER_HOST#unix://}" "$work/split-docker.sock" || exit 1
+    export DOCKER_HOST="unix://$work/split-docker.sock"
+    if [ -n "${AGENTBOX_TEST_PODMAN:-}" ]; then
+        split "${CONTAINER_HOST#unix://}" "$work/split-podman.sock" || exit 1
+        export CONTAINER_HOST="unix://$work/split-podman.sock"
+    fi
+fi
+
+"$agentbox" test --timeout-s 280 "$@"

@@ -51,6 +51,10 @@ function M.test_a_daemon_that_answers_nonsense()
   for _, step in ipairs { "info", "image", "create" } do fails("garbage " .. step) end
 end
 
+function M.test_an_answer_that_is_torn()
+  for _, step in ipairs { "ping", "info", "image", "volume", "create" } do fails("torn " .. step, "cannot be reached") end
+end
+
 function M.test_what_was_made_is_removed_when_the_rest_fails()
   for _, mode in ipairs { "hang attach", "refuse start", "greet silent", "greet cut" } do
     lu.assertStrContains(fails(mode), "DELETE /v1.41/containers/ccc", mode)

@@ -322,6 +322,18 @@ except OSError: pass"]]
   lu.assertEquals({ #of_verifier, of_verifier[1].address, of_verifier[1].port }, { 1, "8.8.8.8", 82 }, "the verifier's, apart")
 end
 
+-- What a task's set-up makes is for the agent to change; what only root may do is the image's business.
+function M.test_setup_commands_run_as_the_agents_user()
+  local probe = sandbox.create { user = 1000 }
+  if not probe then test.skip "only root in a sandbox here" end
+  probe:close()
+  local setup = { "id -u > who; mkdir d; touch d/f", "! touch /srv/x 2>/dev/null" }
+  local t = run({ setup_commands = setup, verifier = { command = "test ! -e d" } },
+    { sh "cat who; stat -c %u d/f; rm -r d && echo removed", "done" }, { sandbox = { user = 1000 } })
+  lu.assertStrContains(t.messages[4].content, "1000\n1000\nremoved\n")
+  lu.assertEquals(t.final_status, "success", t.error)
+end
+
 -- The agent is somebody without rights, and may not what its verifier may.
 function M.test_the_agents_user_and_the_verifiers_are_apart()
   local probe = sandbox.create { user = 1000 }

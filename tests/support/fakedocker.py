@@ -4,10 +4,14 @@
   hang STEP        never answers that step     (ping info image volume create attach start inspect delete)
   refuse STEP      answers it with 500
   garbage STEP     answers it with what is no JSON
+  torn STEP        ends the connection in the middle of its answer
   greet WHAT       everything works; the attached stream is `silent`, `cut`, or `noise`
   proxy REAL SIZE DELAY_MS CUT STALL
                    everything goes to the real socket; of an attached stream come pieces of SIZE bytes, DELAY_MS apart,
                    and after CUT (or STALL) bytes the end (or nothing more); 0 for never
+  split REAL SIZE DELAY_MS
+                   everything goes to the real socket, plain calls as well as streams, and both ways: of each connection
+                   the first two thousand pieces have at most SIZE bytes, and the first twenty are DELAY_MS late
   busy REAL NTH    everything goes to the real socket; every NTH creation of a container is refused, and each is logged as
                    `creating N` with how many are under way
 
@@ -80,6 +84,11 @@ def answer(conn, status, body):
         status, len(body), body)).encode())
 
 
+def answer_half(conn, body):
+    body = body.ljust(200)
+    conn.sendall(("HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body[:100])).encode())
+
+
 def hang(conn):
     while conn.recv(65536):
         pass
@@ -111,6 +120,9 @@ def serve_fake(conn):
             answer(conn, "500 Internal Server Error", '{"message":"on purpose"}')
         elif mode[0] == "garbage" and mode[1] == step:
             answer(conn, "200 OK", "<html>")
+        elif mode[0] == "torn" and mode[1] == step:
+            answer_half(conn, ANSWERS[step])
+            return
         elif step == "attach":
             attached(conn)
             return
@@ -140,6 +152,43 @@ def pump_slowly(src, dst, size, delay, cut, stall):
             sent += len(piece)
             if delay:
                 time.sleep(delay / 1000)
+
+
+SLOW_PIECES, SMALL_PIECES = 20, 2000  # so that a call is slow and split, and five megabytes come to an end
+
+
+def pump_split(src, dst, size, delay):
+    """One way, in pieces; then the end of that way."""
+    pieces = 0
+    try:
+        while True:
+            data = src.recv(65536)
+            if not data:
+                break
+            at = 0
+            while at < len(data):
+                piece = data[at:at + (size if pieces < SMALL_PIECES else len(data))]
+                dst.sendall(piece)
+                at += len(piece)
+                pieces += 1
+                if delay and pieces <= SLOW_PIECES:
+                    time.sleep(delay / 1000)
+        dst.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def serve_split(conn):
+    real = socket.socket(socket.AF_UNIX)
+    real.connect(mode[1])
+    size, delay = int(mode[2]), int(mode[3])
+    up = threading.Thread(target=pump_split, args=(conn, real, size, delay), daemon=True)
+    up.start()
+    pump_split(real, conn, size, delay)
+    # The engine has no more to say: whoever still waits for the other way is let go.
+    conn.shutdown(socket.SHUT_RDWR)
+    up.join()
+    real.close()
 
 
 created = {"all": 0, "now": 0}
@@ -199,7 +248,7 @@ def serve_proxy(conn):
 
 def serve(conn):
     try:
-        (serve_proxy if mode[0] in ("proxy", "busy") else serve_fake)(conn)
+        {"proxy": serve_proxy, "busy": serve_proxy, "split": serve_split}.get(mode[0], serve_fake)(conn)
     except OSError:
         pass
     finally:
