@@ -19,7 +19,9 @@ struct ab_tally {
     int refs;
     unsigned alive;
     unsigned writers; /* trees that are being copied into it */
-    int kept; /* owns: the socket of a command that is over, for the next; or -1 */
+    int kept;    /* owns: the socket of a command that is over, for the next; or -1 */
+    void *watch; /* owns: what the loop watches it with, or NULL; see rt/child.c */
+    void (*unwatch)(void *watch);
     struct ab_leaf {
         uint32_t number; /* 0: a free entry */
         bool over;       /* its command is; daemons may be in it yet */
@@ -35,8 +37,11 @@ static inline void ab_tally_end_leaf(struct ab_tally *t, uint32_t number)
 
 static inline void ab_tally_forget(struct ab_tally *t)
 {
+    if (t->watch)
+        t->unwatch(t->watch);
     if (t->kept >= 0)
         close(t->kept);
+    t->watch = NULL;
     t->kept = -1;
 }
 
@@ -59,13 +64,14 @@ static inline void ab_tally_leave(struct ab_tally *t, uint32_t leaf)
 }
 
 struct ab_child {
-    int in;  /* write end of its stdin, or -1 when it reads /dev/null; a terminal: see tty
-              */
+    int in; /* write end of its stdin, or -1 when it reads /dev/null; a terminal: see tty
+             */
     int script; /* its stdin is this file, which grows by what is written, and `in` a pipe
                  * that gets one byte each time, for it to wait on; or -1 */
     int out;    /* read end of its stdout */
     int err;    /* read end of its stderr, or -1 with a terminal or a script */
-    int ctl; /* SOCK_SEQPACKET: KILL there, STARTED and EXIT back (base/wire.h) */
+    int ctl;    /* SOCK_SEQPACKET: KILL there, STARTED and EXIT back (base/wire.h) */
+    void *watch;            /* of ctl, which was kept, in the tally; or NULL */
     struct ab_tally *tally; /* owns a reference and one that is alive, or NULL */
     uint32_t leaf;          /* the number of its cgroup, or 0 */
     bool tty; /* the terminal arrives with STARTED and then stands for in and out */

@@ -10,6 +10,7 @@
 
 #include "base/fault.h"
 #include "base/wire.h"
+#include "rt/control.h"
 #include "rt/script.h"
 
 #define CHUNK        65536
@@ -39,7 +40,8 @@ struct port {
 struct ab_proc {
     struct ab_loop *loop;
     int refs; /* holders, operations, and one for each handle */
-    struct port in, out, err, ctl;
+    struct port in, out, err;
+    struct ab_control *ctl; /* until it is over */
     uv_timer_t timer;
     bool timer_open;
     bool unwatched;       /* its pipes, yet */
@@ -90,23 +92,15 @@ static void on_port_closed(uv_handle_t *h)
     proc_drop(port->proc);
 }
 
-/* Off the loop; gives its descriptor. */
-static int port_release(struct port *port)
+static void port_close(struct port *port)
 {
-    int fd = port->fd;
     if (port->open) {
         port->open = port->active = false;
         uv_close((uv_handle_t *)&port->uv, on_port_closed);
     }
+    if (port->fd >= 0)
+        close(port->fd);
     port->fd = -1;
-    return fd;
-}
-
-static void port_close(struct port *port)
-{
-    int fd = port_release(port);
-    if (fd >= 0)
-        close(fd);
 }
 
 /* The handle is made when there is something to wait for. */
@@ -476,8 +470,10 @@ static void finish(struct ab_proc *p)
         return;
     p->result.over = true;
     p->loop->commands--;
-    if (p->kept && p->tally->kept < 0 && !p->result.killed) /* no KILL is in it */
-        p->tally->kept = port_release(&p->ctl);
+    /* One to which no KILL was sent can be used again. */
+    if (p->ctl)
+        ab_control_close(p->ctl, p->kept && !p->result.killed ? p->tally : NULL);
+    p->ctl = NULL;
     ab_tally_leave(p->tally, p->leaf);
     p->tally = NULL;
     if (p->interactive) /* its reader is slow, and gets what the pipe holds all the same
@@ -486,19 +482,19 @@ static void finish(struct ab_proc *p)
     drain(p, &p->out, &p->streams[0]);
     drain(p, &p->err, &p->streams[1]);
     port_close(&p->in);
-    port_close(&p->ctl);
     forget_input(p);
     if (p->timer_open) {
         p->timer_open = false;
         uv_close((uv_handle_t *)&p->timer, on_timer_closed);
     }
     wake(p);
+    proc_drop(p);
 }
 
 static void send_control(struct ab_proc *p, const uint8_t *buf, long n)
 {
-    if (n > 0 && p->ctl.fd >= 0)
-        ab_wire_send(p->ctl.fd, buf, (size_t)n, NULL, 0, MSG_DONTWAIT);
+    if (p->ctl)
+        ab_control_send(p->ctl, buf, n);
 }
 
 static void watch_pipes(struct ab_proc *p)
@@ -621,17 +617,9 @@ static void take_terminal(struct ab_proc *p, int *fds, int nfds)
     feed(p);
 }
 
-static void on_control(uv_poll_t *h, int status, int events)
+static void on_control(void *user, const uint8_t *buf, long n, int *fds, int nfds)
 {
-    struct port *port = h->data;
-    struct ab_proc *p = port->proc;
-    uint8_t buf[AB_WIRE_MAX];
-    int fds[AB_WIRE_FDS], nfds;
-    (void)status;
-    (void)events;
-    long n = ab_wire_recv(port->fd, buf, fds, &nfds, MSG_DONTWAIT);
-    if (n == -EAGAIN)
-        return;
+    struct ab_proc *p = user;
     p->refs++;
     if (n > 0 && ab_wire_type(buf, (size_t)n) == AB_WIRE_STARTED) {
         take_terminal(p, fds, nfds);
@@ -672,11 +660,16 @@ struct ab_proc *ab_proc_start(struct ab_loop *loop, const struct ab_child *child
     port_hold(p, &p->in, child->in);
     port_hold(p, &p->out, child->out);
     port_hold(p, &p->err, child->err);
-    port_hold(p, &p->ctl, child->ctl);
     p->streams[1].eof = child->err < 0;
-    port_poll(&p->ctl, UV_READABLE, on_control);
-    begin_watching(p, opts->timeout_ms);
-    feed(p);
+    p->ctl = ab_control_open(loop, child, on_control, p);
+    p->refs++; /* until it is over */
+    if (p->ctl) {
+        begin_watching(p, opts->timeout_ms);
+        feed(p);
+    } else {
+        p->result.lost = true;
+        finish(p);
+    }
     return p;
 }
 

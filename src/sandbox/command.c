@@ -57,14 +57,13 @@ static int open_stdio(struct ends *e, const struct ab_command *cmd)
                              : 0;
 }
 
-static int open_ends(struct ends *e, const struct ab_command *cmd, int kept,
+static int open_ends(struct ends *e, const struct ab_command *cmd, bool same,
                      struct ab_err *err)
 {
-    *e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {kept, -1}};
+    *e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     int fault = AB_FAULT("sandbox_pipe");
     if (!fault &&
-        (kept >= 0 ||
-         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->ctl) == 0) &&
+        (same || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->ctl) == 0) &&
         open_stdio(e, cmd) == 0)
         return 0;
     int errnum = fault ? fault : errno;
@@ -181,12 +180,8 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
             "user %u:%u does not exist inside: only root does when agentbox runs as "
             "an ordinary user",
             cmd->uid, cmd->gid);
-    if (measure(cmd, &total, err) < 0)
-        return -1;
-    int kept = sb->tally ? sb->tally->kept : -1; /* closed when anything fails */
-    if (kept >= 0)
-        sb->tally->kept = -1;
-    if (open_ends(&e, cmd, kept, err) < 0)
+    bool same = sb->tally && sb->tally->kept >= 0;
+    if (measure(cmd, &total, err) < 0 || open_ends(&e, cmd, same, err) < 0)
         return -1;
     char *strings = join_strings(cmd, total);
     int rc = send_exec(sb, cmd, &e, strings, total, err);
@@ -196,10 +191,6 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
         close_ends(&e, 0);
         return -1;
     }
-    if (sb->tally) {
-        sb->tally->refs++;
-        sb->tally->alive++;
-    }
     *out = (struct ab_child){.in = cmd->script ? e.err[0] : e.in[0],
                              .script = cmd->script ? e.in[0] : -1,
                              .out = e.out[0],
@@ -208,5 +199,15 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
                              .tally = sb->tally,
                              .leaf = cmd->leaf_number,
                              .tty = cmd->terminal};
+    if (same) {
+        out->ctl = sb->tally->kept;
+        out->watch = sb->tally->watch;
+        sb->tally->kept = -1;
+        sb->tally->watch = NULL;
+    }
+    if (sb->tally) {
+        sb->tally->refs++;
+        sb->tally->alive++;
+    }
     return 0;
 }
