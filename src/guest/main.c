@@ -58,7 +58,6 @@ static void *run_loop(void *arg)
 int main(int argc, char **argv)
 {
     static struct guest g;
-    static const struct ab_wire_create none;
     int pair[2];
     pthread_t thread;
     sigset_t child;
@@ -82,5 +81,5 @@ int main(int argc, char **argv)
         dprintf(2, "agentbox-guest: no thread\n");
         return 1;
     }
-    ab_pid1(pair[1], &none);
+    ab_pid1(pair[1]);
 }

@@ -250,10 +250,10 @@ static int open_terminal(const struct pid1 *p, struct start *s, int ctl)
 
 static struct command *free_entry(struct pid1 *p)
 {
-    for (int i = 0; i < AB_COMMANDS; i++)
+    for (int i = 0; i < p->used; i++)
         if (!p->commands[i].pid)
             return &p->commands[i];
-    return NULL;
+    return p->used < AB_COMMANDS ? &p->commands[p->used++] : NULL;
 }
 
 static pid_t start_child(struct start *s)
@@ -276,13 +276,11 @@ static int start(struct pid1 *p, struct start *s, const char *strings, int ctl)
         free(vector);
         return -1;
     }
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    uint64_t ns = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+    uint64_t now_us = ab_now_us();
     *c = (struct command){.ctl = ctl,
                           .keep = s->m->flags & AB_WIRE_KEEP,
-                          .start_ticks = ns / p->tick_ns,
-                          .start_us = ns / 1000};
+                          .start_ticks = now_us * 1000 / p->tick_ns,
+                          .start_us = now_us};
     pid_t pid = start_child(s);
     int saved = errno;
     if (pid > 0) {

@@ -31,6 +31,7 @@ struct pid1 {
     uint64_t tick_ns;
     bool leaves;  /* some command has had one */
     bool purging; /* the engine waits until nothing else is alive */
+    int used;     /* commands from here on were never */
     struct command commands[AB_COMMANDS];
 };
 

@@ -11,6 +11,7 @@
  * One thread, no exec.
  *
  *     main.c      socket to the engine, event loop, death of the engine
+ *     shed.c      once: memory that we and our children do without
  *     host.c      once: user namespace, private mounts, uid ranges
  *     ranges.c    once: several users for an ordinary user
  *     net.c       networks: made, kept ready, used again
@@ -182,7 +183,10 @@ void ab_underlay(struct zygote *z, struct box *b);
 /* setup.c: never returns. */
 AB_NORETURN void ab_setup(struct zygote *z, struct box *b);
 
+/* shed.c: first of all; never returns, nor does go_on(). */
+AB_NORETURN void ab_shed(void (*go_on)(void));
+
 /* pid1.c: never returns. */
-AB_NORETURN void ab_pid1(int sock, const struct ab_wire_create *spec);
+AB_NORETURN void ab_pid1(int sock);
 
 #endif

@@ -120,7 +120,7 @@ static const struct process *find(pid_t pid)
 
 static const struct command *led_by(const struct pid1 *p, pid_t pid)
 {
-    for (int i = 0; i < AB_COMMANDS; i++)
+    for (int i = 0; i < p->used; i++)
         if (p->commands[i].pid == pid)
             return &p->commands[i];
     return NULL;

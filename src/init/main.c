@@ -275,7 +275,7 @@ static void detach_from_caller(void)
         _exit(1);
 }
 
-int main(void)
+static void run(void)
 {
     detach_from_caller();
     memset(&zygote, 0xff, sizeof zygote); /* every descriptor -1 */
@@ -310,4 +310,9 @@ int main(void)
     }
     bury();
     _exit(0);
+}
+
+int main(void)
+{
+    ab_shed(run);
 }

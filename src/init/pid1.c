@@ -21,10 +21,11 @@
 static struct pid1 self;
 static uint8_t packet[AB_WIRE_MAX];
 
+/* Asked of the kernel itself: see shed.c. */
 uint64_t ab_now_us(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
+    syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &t);
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
@@ -42,7 +43,7 @@ static void reap(void)
     struct rusage usage;
     pid_t pid;
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-        for (int i = 0; i < AB_COMMANDS; i++) {
+        for (int i = 0; i < self.used; i++) {
             struct command *c = &self.commands[i];
             if (c->pid != pid || c->reaped)
                 continue;
@@ -64,7 +65,7 @@ static bool settle(void)
         self.purging = false;
         say_ready();
     }
-    for (int i = 0; i < AB_COMMANDS; i++) {
+    for (int i = 0; i < self.used; i++) {
         struct command *c = &self.commands[i];
         if (!c->pid || !c->killed)
             continue;
@@ -144,9 +145,8 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-void ab_pid1(int sock, const struct ab_wire_create *spec)
+void ab_pid1(int sock)
 {
-    (void)spec;
     self.sock = sock;
     self.kept = -1;
     self.proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -154,14 +154,15 @@ void ab_pid1(int sock, const struct ab_wire_create *spec)
     self.tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
     int signals = open_signals();
     bool waiting = false;
+    static struct pollfd p[AB_COMMANDS + 3];
+    static struct command *by_slot[AB_COMMANDS];
     say_ready();
     for (;;) {
-        struct pollfd p[AB_COMMANDS + 3] = {{.fd = sock, .events = POLLIN},
-                                            {.fd = signals, .events = POLLIN},
-                                            {.fd = self.kept, .events = POLLIN}};
-        struct command *by_slot[AB_COMMANDS];
+        p[0] = (struct pollfd){.fd = sock, .events = POLLIN};
+        p[1] = (struct pollfd){.fd = signals, .events = POLLIN};
+        p[2] = (struct pollfd){.fd = self.kept, .events = POLLIN};
         nfds_t n = 3;
-        for (int i = 0; i < AB_COMMANDS; i++) {
+        for (int i = 0; i < self.used; i++) {
             struct command *c = &self.commands[i];
             if (!c->pid || c->ctl < 0)
                 continue;

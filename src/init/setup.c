@@ -268,7 +268,7 @@ void ab_setup(struct zygote *z, struct box *b)
         if (set_limits(&b->spec) == 0 && ab_at("drop the capabilities") &&
             drop_caps() == 0 && ab_at("load the filter") && load_filter() == 0 &&
             prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
-            ab_pid1(sock, &b->spec);
+            ab_pid1(sock);
     }
     uint8_t buf[512];
     struct ab_wire_failed m = {.errnum = errno, .step = ab_step};
