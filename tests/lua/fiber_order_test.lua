@@ -67,4 +67,24 @@ function M.test_a_command_ends_while_many_are_ready()
   lu.assertTrue(busy < 4000)
 end
 
+-- Who sleeps for so long is not late by the turns of all who are ready: each of them would be busy for a while.
+function M.test_a_time_comes_while_many_are_ready()
+  local over, busy = false, 0
+  local list = { fiber.spawn(function()
+    fiber.sleep(0.001)
+    over = true
+  end) }
+  fiber.yield()
+  for i = 1, 4000 do
+    list[i + 1] = fiber.spawn(function()
+      if over then return end
+      busy = busy + 1
+      local stop = time.monotonic() + 0.003
+      while time.monotonic() < stop do end
+    end)
+  end
+  join(list)
+  lu.assertTrue(busy < 100, busy)
+end
+
 return M

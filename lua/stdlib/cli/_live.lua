@@ -16,7 +16,8 @@ Live.__index = Live
 ---@param total? integer   # rollouts, when that is known
 ---@return table
 function M.new(run, total)
-  return setmetatable({ run = run, total = total, painted = 0, last = { at = time.monotonic(), tokens = 0 }, per_s = 0 }, Live)
+  local now = time.monotonic() -- the first picture is of a run that has begun
+  return setmetatable({ run = run, total = total, painted = 0, at = now, last = { at = now, tokens = 0 }, per_s = 0 }, Live)
 end
 
 local function bar(done, total, width)
