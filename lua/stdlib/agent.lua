@@ -23,6 +23,7 @@ local SHARED = {
   "task", "sandbox", "rec", "budget", "rand", "log", "workspace", "workdir", "user", "one_by_one", "keep_thinking", "spent",
 }
 
+local monotonic = time.monotonic
 local new_message = sys.shape("role", "content")
 local new_answer = sys.shape("role", "tool_call_id", "name", "content")
 
@@ -219,17 +220,16 @@ end
 ---@return agentbox.Response? response
 ---@return agentbox.Err? err
 function Ctx:ask()
-  local wire = self.tools:wire()
+  local wire, began, spent = self.tools:wire(), monotonic(), self.spent
   local request = setmetatable({
     messages = self.messages, tools = wire, tool_choice = wire and "auto" or nil, sampling = self.sampling,
-    session = self.session, timeout_s = self.budget:step_s(), _leaf = self.leaf,
+    session = self.session, timeout_s = self.budget:step_s(began), _leaf = self.leaf,
   }, self.request_meta)
-  local began = time.monotonic()
   self.doing = "model"
   local response, problem = complete(self.model, request)
   self.doing = nil
-  local waited_s = time.monotonic() - began
-  self.spent.model_s = self.spent.model_s + waited_s
+  local waited_s = monotonic() - began
+  spent.model_s = spent.model_s + waited_s
   if not response then
     if type(problem) ~= "table" then problem = err.new("model", tostring(problem or "the model gave no response")) end
     problem.waited_s = waited_s -- also tells a call of the model from whatever else may fail
@@ -256,12 +256,12 @@ end
 function Ctx:run_tools(calls)
   self.doing = "tools"
   local pass <close> = limits.enter("commands", self.budget) -- luacheck: ignore
-  local limit = self.budget:step_s()
-  local began = time.monotonic()
+  local began, spent = monotonic(), self.spent
+  local limit = self.budget:step_s(began)
   self.call_deadline = began + limit
   local results = self.tools:run(self, calls, limit)
   self.call_deadline, self.doing = nil, nil
-  self.spent.tool_s = self.spent.tool_s + time.monotonic() - began
+  spent.tool_s = spent.tool_s + monotonic() - began
   return results
 end
 
@@ -270,11 +270,12 @@ end
 ---@param calls table[]
 ---@param results agentbox.ToolResult[]
 function Ctx:answer(calls, results)
-  for i, call in ipairs(calls) do
-    local name = call["function"].name
+  local rec = self.rec
+  for i = 1, #calls do
+    local id, name = calls[i].id, calls[i]["function"].name
     local result = results[i] or { text = ("ERROR: %s did not run"):format(name), is_error = true, facts = {} }
-    local node = self:say(new_answer("tool", call.id, name, result.text), "tool")
-    self.rec:ran(node, i - 1, call.id, name, result)
+    local node = self:say(new_answer("tool", id, name, result.text), "tool")
+    rec:ran(node, i - 1, id, name, result)
   end
 end
 

@@ -46,16 +46,18 @@ function Budget:over()
 end
 
 --- Seconds until the episode's end, never negative.
+---@param now? number   # monotonic seconds, for who has just looked
 ---@return number
-function Budget:left_s()
-  local left_s = self.deadline - monotonic()
+function Budget:left_s(now)
+  local left_s = self.deadline - (now or monotonic())
   return left_s > 0 and left_s or 0
 end
 
 --- Seconds for the next step: its own limit, or what is left of the episode.
+---@param now? number
 ---@return number
-function Budget:step_s()
-  local left_s, step_s = self:left_s(), self.step_timeout_s
+function Budget:step_s(now)
+  local left_s, step_s = self:left_s(now), self.step_timeout_s
   return left_s < step_s and left_s or step_s
 end
 

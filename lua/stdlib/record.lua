@@ -38,7 +38,7 @@ local M = { SCHEMA = line_of.SCHEMA }
 ---@field private _r table<integer, integer>   # their tool runs
 ---@field private _said agentbox.Message[]     # the messages themselves, as they were handed over
 ---@field private _contents any[]       # and what their content was then, false for none
----@field private _straight integer     # so many nodes from the first on follow each the one before
+---@field private _bent? integer        # the first node that does not follow the one before
 ---@field private _calls agentbox.Texts
 ---@field private _out boolean[]        # calls of which a message came
 ---@field private _runs agentbox.Texts
@@ -78,7 +78,7 @@ function M.new(opts)
   local scratch = opts.scratch
   local self = setmetatable({
     _opts = opts, _notes = {}, _n = 0, _m = texts.new(scratch), _p = {}, _o = {}, _c = {}, _r = {}, _said = {},
-    _contents = {}, _straight = 0,
+    _contents = {},
     _calls = texts.new(scratch), _out = {}, _runs = texts.new(scratch), _sums = calls.sums(), _checker = check.new(),
     _blobs = texts.map(scratch), _agents = {}, _leaf = {}, _dropped = 0,
     _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
@@ -159,28 +159,36 @@ end
 ---@param parent? integer
 ---@return integer node
 function Recorder:add(msg, origin, call, thread, parent)
-  thread = thread or "main"
   if not ORIGINS[origin] then error("unknown origin " .. tostring(origin), 2) end
-  local index, before = self._n, #self._notes
+  local index, leaves = self._n, self._leaf
   local n = index + 1
   if call then
     if call >= #self._calls then error("no call " .. call, 2) end
     calls.came_of(self, call, index)
   end
-  parent = parent or self._leaf[thread]
-  self._n, self._leaf[thread] = n, index
-  local encoded = self:_text(msg, "nodes", index)
+  thread = thread or "main"
+  parent = parent or leaves[thread]
+  self._n, leaves[thread] = n, index
+  local encoded = encode_clean(msg)
+  if not encoded or redact(encoded) ~= encoded then encoded = self:_cleaned(msg, n) end
   if origin == "prompt" and not self._opts.scratch then encoded = known_prompt(encoded) end
   self._m:add(encoded)
   self._said[n], self._contents[n], self._o[n], self._c[n] = msg, msg.content or false, origin, call
   self._p[n] = parent or false
-  if self._straight == index and (parent or -1) == index - 1 then self._straight = n end
+  if (parent or -1) ~= index - 1 and not self._bent then self._bent = index end
+  self._checker:node(index, parent, origin, call, msg)
+  return index
+end
+
+-- The text of a message that cannot stand as it is.
+function Recorder:_cleaned(msg, n)
+  local before = #self._notes
+  local encoded = self:_text(msg, "nodes", n - 1)
   if #self._notes > before then
     self._scrubbed = self._scrubbed or {}
     self._scrubbed[n] = true
   end
-  self._checker:node(index, parent, origin, call, msg)
-  return index
+  return encoded
 end
 
 ---@class agentbox.CallOpts
@@ -268,7 +276,7 @@ function Recorder:ran(node, slot, call_id, name, result)
   self._r[node + 1] = index
   local from, to = (t or NOTHING)[1], (t or NOTHING)[2]
   if from then self._checker:times("tool_runs", index, from, to) end
-  self._runs:add(put_run(nil, call_id, facts.cut, error_text(result.error), facts.exit,
+  self._runs:add(put_run(nil, call_id, facts.cut, result.error and error_text(result.error), facts.exit,
     result.is_error == true, name, node, nil, slot, self:_step(node), from and sys.tuple(from, to),
     traceback and plain.reason(traceback)))
   return index

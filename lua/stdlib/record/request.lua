@@ -58,7 +58,8 @@ end
 
 -- The path to `leaf`. It mostly goes on from that of the call before.
 local function path_to(rec, leaf)
-  local path = leaf < rec._straight and whole_path(rec, rec._path, leaf) or branch_path(rec, rec._path, leaf)
+  local make = leaf < (rec._bent or math.huge) and whole_path or branch_path
+  local path = make(rec, rec._path, leaf)
   rec._path = path
   return path
 end

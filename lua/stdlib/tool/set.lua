@@ -176,7 +176,7 @@ local function with_defaults(tool, args)
 end
 
 local function refuse(result, message)
-  message = text.cut(message, MAX_ERROR)
+  message = scrub((text.cut(message, MAX_ERROR)))
   result.text, result.is_error, result.malformed, result.error = "ERROR: " .. message, true, true, message
   return result
 end
@@ -228,7 +228,8 @@ end
 
 local function tool_error(result, message)
   message = text.cut(text.scrub(message), MAX_ERROR)
-  result.text, result.is_error, result.error = ("ERROR: %s failed: %s"):format(result.name, message), true, message
+  local said = ("ERROR: %s failed: %s"):format(result.name, message)
+  result.text, result.is_error, result.error = scrub(said), true, message
 end
 
 local function as_text(value)
@@ -263,7 +264,8 @@ local function run_call(self, ctx, call, limit_s)
   }
   local tool, args = read_call(self, call, result)
   if tool then
-    local timeout_s = math.min(tool.timeout_s or DEFAULT_TIMEOUT_S, limit_s + GRACE_S)
+    local timeout_s, most_s = tool.timeout_s or DEFAULT_TIMEOUT_S, limit_s + GRACE_S
+    if timeout_s > most_s then timeout_s = most_s end
     local ok, value, extra = guard.call(open_and_run, known_of(tool).run_limits, timeout_s, self, tool, ctx, args)
     if ok then
       take_returned(result, value, extra)
@@ -274,7 +276,6 @@ local function run_call(self, ctx, call, limit_s)
       result.defect, result.traceback = value.kind, value.traceback
     end
   end
-  result.text = scrub(result.text)
   result.t[2] = now()
   return result
 end
