@@ -209,4 +209,14 @@ function M.resolve(what)
   return M.open(what)
 end
 
+--- The model that an option names: a text is a role, looked for in the run that the fiber belongs to; all else is as for
+--- `resolve`.
+---@param given any
+---@return agentbox.Model? model
+---@return agentbox.Err? err     # code `config`
+function M.of_role(given)
+  if type(given) == "string" then return require("agentbox.runner").model(given) end
+  return M.resolve(given)
+end
+
 return M

@@ -13,12 +13,13 @@
 /* A line longer than this is none of ours. */
 #define MAX_LINE ((size_t)1 << 30)
 
-enum { CHUNK = 256 * 1024 };
+/* What is read at once: little for who wants one line, more for who goes on. */
+enum { FIRST_CHUNK = 32 * 1024, CHUNK = 256 * 1024 };
 
 struct lines {
     int fd;     /* owns, or -1 */
     char *data; /* owns; [start, end) has been read and not been given */
-    size_t cap, start, end;
+    size_t cap, start, end, chunk;
     lua_Integer at; /* the offset in the file of data[start] */
 };
 
@@ -32,7 +33,7 @@ static int l_open(lua_State *L)
     luaL_argcheck(L, offset >= 0, 2, "must not be negative");
     struct lines *lines = lua_newuserdatauv(L, sizeof *lines, 0);
     struct ab_err err;
-    *lines = (struct lines){.fd = -1, .at = offset};
+    *lines = (struct lines){.fd = -1, .at = offset, .chunk = FIRST_CHUNK};
     luaL_setmetatable(L, LINES_TYPE);
     lines->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (lines->fd >= 0 && lseek(lines->fd, (off_t)offset, SEEK_SET) >= 0)
@@ -47,8 +48,8 @@ static int make_room(struct lines *lines, struct ab_err *err)
     size_t have = lines->end - lines->start;
     if (have > MAX_LINE)
         return ab_err_set(err, AB_ETOOBIG, "a line of more than %zu bytes", MAX_LINE);
-    if (lines->cap - have < CHUNK) {
-        size_t cap = lines->cap * 2 + CHUNK;
+    if (lines->cap - have < lines->chunk) {
+        size_t cap = lines->cap * 2 + lines->chunk;
         char *data = ab_xrealloc(NULL, cap);
         if (have > 0)
             memcpy(data, lines->data + lines->start, have);
@@ -67,14 +68,16 @@ static int make_room(struct lines *lines, struct ab_err *err)
 static int fill(struct lines *lines, struct ab_err *err)
 {
     ssize_t n;
-    if (lines->cap - lines->end < CHUNK && make_room(lines, err) < 0)
+    if (lines->cap - lines->end < lines->chunk && make_room(lines, err) < 0)
         return -1;
     do
-        n = read(lines->fd, lines->data + lines->end, CHUNK);
+        n = read(lines->fd, lines->data + lines->end, lines->chunk);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return ab_err_sys(err, errno, "read");
     lines->end += (size_t)n;
+    if (lines->chunk < CHUNK)
+        lines->chunk *= 2;
     return n > 0;
 }
 

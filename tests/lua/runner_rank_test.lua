@@ -5,6 +5,7 @@ local fs = require "agentbox.fs"
 local json = require "agentbox.json"
 local lu = require "luaunit"
 local model = require "agentbox.model"
+local os_ = require "agentbox.sys.os"
 local runner = require "agentbox.runner"
 local traj = require "agentbox.traj"
 local verify = require "agentbox.verify"
@@ -74,10 +75,15 @@ function M.test_s39_a_ranking_that_fails_drops_the_group_unscored()
     ["server is away"] = function() return nil end,
   }
   for text, change in pairs(wrong) do
-    local run = start((judge_of(SCORES, change)))
+    local why
+    local run = start((judge_of(SCORES, change)), { on_event = function(kind, fields)
+      if kind == "group" then why = fields.dropped end
+    end })
     lu.assertEquals(#runs.gather(run), 0)
     local facts = run.tally.groups
     lu.assertEquals({ facts.closed, facts.dropped }, { 1, 1 }, text)
+    lu.assertStrContains(why, "the ranking failed")
+    lu.assertStrContains(why, text)
     run:close()
   end
 end
@@ -116,6 +122,16 @@ function M.test_what_is_stored_and_what_is_exported()
   lu.assertEquals(rewards(), { { 0.1, 1.0 }, { 0.5, 1.0 }, { 0.5, 1.0 }, { 0.9, 1.0 } })
   lu.assertEquals(rewards { best = 1 }, { { 0.9, 1.0 } })
   lu.assertEquals(rewards { max_reward = 0.2 }, { { 0.1, 1.0 } })
+  local report = assert(require "agentbox.store.stats".of(dir.path .. "/r")):report()
+  lu.assertEquals({ report.ranked, report.scored, report.reward.mean, report.reward.max }, { 4, 4, 0.5, 0.9 })
+  local pipe <close> = assert(io.popen(("/proc/%d/exe traj list --json %s/r"):format(os_.pid(), dir.path)))
+  local listed = {}
+  for line in pipe:lines() do
+    local row = json.decode(line)
+    listed[#listed + 1] = { row.reward, row.independent }
+  end
+  table.sort(listed, function(a, b) return a[1] < b[1] end)
+  lu.assertEquals(listed, rewards())
 end
 
 function M.test_a_group_whose_ranking_failed_is_exported_as_unscored()
@@ -123,6 +139,8 @@ function M.test_a_group_whose_ranking_failed_is_exported_as_unscored()
   runs.gather(ranked_run(dir.path, (judge_of(SCORES, function() return nil end))))
   local result = assert(export.convert { input = dir.path .. "/r", format = "openai", out = dir.path .. "/x.jsonl" })
   lu.assertEquals({ result.written, #result.skipped, result.skipped[1].reason }, { 0, 4, "unscored" })
+  local report = assert(require "agentbox.store.stats".of(dir.path .. "/r")):report()
+  lu.assertEquals({ report.ranked, report.scored, report.unscored }, { 4, 0, 4 })
 end
 
 function M.test_a_run_that_ends_meanwhile_ranks_again()

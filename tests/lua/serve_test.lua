@@ -91,6 +91,18 @@ function M.test_rows_are_those_of_the_export()
   test.eq(select(2, trainer:ask("GET", "/v1/groups?formats=nonsense")), 400)
 end
 
+function M.test_an_answer_that_is_asked_for_again_is_converted_once()
+  local tmp <close> = runs.tmp()
+  local run <close> = runs.start { tasks = runs.tasks(2), n = 2, concurrency = 1, out = tmp.path, run_id = "r" }
+  local door <close> = open(run)
+  local trainer = connect(door)
+  run:wait()
+  local first = json.encode((trainer:groups "max=9&formats=openai,art"))
+  assert(fs.remove(tmp.path .. "/r/trajectories-00000.jsonl"))
+  test.eq(json.encode((trainer:groups "max=9&formats=openai,art")), first)
+  test.eq(select(2, trainer:ask("GET", "/v1/groups?wait=0&formats=openai")), 404) -- which needs the record again
+end
+
 function M.test_the_trainer_that_connected_last_is_the_one()
   local held = true
   local slow = model.fn(function()

@@ -9,7 +9,7 @@
 --- says that it is trained too. Its failures are the environment's and leave the rollout unscored.
 local err = require "agentbox.err"
 local json = require "agentbox.json"
-local jury = require "agentbox.verify.jury"
+local models = require "agentbox.model"
 local schema = require "agentbox.schema"
 local text = require "agentbox.text"
 local tool_loop = require "agentbox.agents.tool_loop"
@@ -29,7 +29,7 @@ local USER = {
 
 -- Its own thread: what the agent answers is said to it, what it says is sampled.
 local function begin(ctx, opts)
-  local model, problem = jury.model(opts.model)
+  local model, problem = models.of_role(opts.model)
   if not model then error(problem, 0) end
   local system = opts.system
   if type(system) == "function" then system = system(ctx) end

@@ -1,6 +1,7 @@
 --- `agentbox traj list PATH`.
 local json = require "agentbox.json"
 local out = require "agentbox.cli._out"
+local ranks = require "agentbox.export.ranks"
 local read = require "agentbox.store.read"
 local rows = require "agentbox.store.rows"
 local summary = require "agentbox.store.summary"
@@ -8,7 +9,7 @@ local summary = require "agentbox.store.summary"
 local M = {}
 
 local FIELDS = {
-  "id", "attempt", "task", "grp", "status", "final_status", "stop", "class", "scored", "reward", "version_min",
+  "id", "attempt", "task", "grp", "status", "final_status", "stop", "class", "scored", "reward", "independent", "version_min",
   "version_max", "started", "finished",
 }
 
@@ -27,8 +28,15 @@ local function put_row(row, args)
     return
   end
   local class, task = row.class and " class=" .. row.class or "", row.task and "  task=" .. out.line(row.task) or ""
-  io.stdout:write(("%s  %s  reward=%s  %s%s%s\n"):format(out.line(row.id), row.final_status or row.status,
-    out.number(row.reward), row.stop, class, task))
+  local alone = row.independent and (" (alone %s)"):format(out.number(row.independent)) or ""
+  io.stdout:write(("%s  %s  reward=%s%s  %s%s%s\n"):format(out.line(row.id), row.final_status or row.status,
+    out.number(row.reward), alone, row.stop, class, task))
+end
+
+-- What its group's ranking gave it, as in an export.
+local function apply(rank, row)
+  if not rank then return end
+  row.reward, row.scored, row.independent = rank.reward or nil, rank.reward ~= false, rank.independent
 end
 
 -- Gives every row of a file to `take`, until it returns false.
@@ -50,6 +58,8 @@ end
 function M.run(args)
   local files, problem = read.files(args.path)
   if not files then return nil, problem end
+  local by_id, bad = ranks.read { args.path }
+  if bad then return nil, bad end
   local n, last = 0, nil
   for _, file in ipairs(files) do
     local ok = true
@@ -58,6 +68,7 @@ function M.run(args)
         if args.limit and n >= args.limit then return false end
         if not wanted(row, args) then return true end
         n = n + 1
+        apply(by_id and by_id[row.id], row)
         put_row(row, args)
         return true
       end)

@@ -4,6 +4,7 @@ local choice = require "agentbox.formats._choice"
 local columns = require "agentbox.record.columns"
 local json = require "agentbox.json"
 local rows = require "agentbox.formats._rows"
+local sys = require "agentbox.sys.json"
 
 local M = {
   api = 1,
@@ -42,8 +43,12 @@ local function extra_of(t, row, i, n)
   return out
 end
 
+local split_roles = sys.split { "role" }
+
+local function roles_of(texts) return select(2, split_roles(texts)) end
+
 local function turns(t)
-  local n, roles = 0, t.message_columns.role
+  local n, roles = 0, roles_of(t.columns.m)
   for _, at in ipairs(columns.path(t.columns, choice.plain(t.line.leaf))) do
     if roles[at] ~= "system" then n = n + 1 end
   end

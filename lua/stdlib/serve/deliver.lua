@@ -8,7 +8,7 @@ local M = {}
 
 --- The formats that a query names, checked: "verl,art" or "art:form=exchanges".
 ---@param text? string
----@return { name: string, format: string, options: table }[]?
+---@return { name: string, format: string, options: table, reads?: string }[]?
 ---@return agentbox.Err? err
 function M.formats(text)
   local list = {}
@@ -17,7 +17,7 @@ function M.formats(text)
     for key, value in name:gmatch ":([%w_]+)=([%w_.-]+)" do options[key] = tonumber(value) or value end
     local lines, problem = export.lines { format = format or name, trajectories = {}, options = options }
     if not lines then return nil, problem end
-    list[#list + 1] = { name = name, format = format, options = options }
+    list[#list + 1] = { name = name, format = format, options = options, reads = export.format(format).reads }
   end
   return list
 end
@@ -57,24 +57,52 @@ local function versions(group, trajectories)
   return least, most
 end
 
--- The text of a group, and whether it has become too old. Its trajectories are read only when they are needed.
-local function text_of(door, group, formats)
+-- What all of the formats together look at; nil: everything.
+local function reads_of(formats)
+  local reads = formats[1] and formats[1].reads or #formats == 0 and "line" or nil
+  for _, wanted in ipairs(formats) do
+    if not wanted.reads then return nil end
+    if wanted.reads ~= reads then reads = "columns" end
+  end
+  return reads
+end
+
+-- The rows of a group, and the least and the most version in it. Its trajectories are read only when they are needed, and
+-- converted once, though a poll be asked again.
+local function made_of(door, group, formats, known)
+  local names = {}
+  for i, wanted in ipairs(formats) do names[i] = wanted.name end
+  local key = ("%d %s"):format(group.seq, table.concat(names, ","))
+  local made, problem = known[key] or door._made and door._made[key], nil
+  if not made then
+    local trajectories = {}
+    if #formats > 0 or door.run.models.agent.version and not group.version_min then
+      trajectories, problem = group:_trajectories(reads_of(formats))
+    end
+    if not trajectories then return nil, problem end
+    made = {}
+    made.version_min, made.version_max = versions(group, trajectories)
+    made.rows, problem = rows(trajectories, formats)
+    if not made.rows then return nil, problem end
+  end
+  known[key] = made
+  return made
+end
+
+-- The text of a group, and whether it has become too old.
+local function text_of(door, group, formats, known)
   local current, max = door.run.models.agent.version, door.run.opts.max_staleness
-  local trajectories, problem = {}, nil
-  if #formats > 0 or current and not group.version_min then trajectories, problem = group:trajectories() end
-  if not trajectories then return nil, problem end
+  local made, problem = made_of(door, group, formats, known)
+  if not made then return nil, problem end
   local doc = json.object {}
   for _, name in ipairs(FACTS) do doc[name] = group[name] end
   for _, name in ipairs { "members", "rewards", "outcomes" } do
     doc[name] = json.array(table.move(group[name], 1, #group[name], 1, {}))
   end
-  doc.version_min, doc.version_max = versions(group, trajectories)
+  doc.version_min, doc.version_max = made.version_min, made.version_max
   doc.version = current
   doc.stale = max and current and doc.version_min and current - doc.version_min > max or false
-  local made
-  made, problem = rows(trajectories, formats)
-  if not made then return nil, problem end
-  return ('%s,"formats":%s}'):format(json.encode(doc):sub(1, -2), made), doc.stale
+  return ('%s,"formats":%s}'):format(json.encode(doc):sub(1, -2), made.rows), doc.stale
 end
 
 local function drop(door, group)
@@ -92,9 +120,9 @@ end
 ---@return string[]? texts
 ---@return agentbox.Err? err
 function M.ready(door, after, most, formats)
-  local texts = {}
+  local texts, known = {}, {}
   for group in door.run:_waiting(after) do
-    local text, stale = text_of(door, group, formats)
+    local text, stale = text_of(door, group, formats, known)
     if not text then
       log.error("serve: group %d: %s", group.seq, stale.msg)
       return nil, stale
@@ -107,6 +135,7 @@ function M.ready(door, after, most, formats)
     end
     if #texts >= most then break end
   end
+  door._made = known -- of this answer, for whoever asks for it again
   return texts
 end
 
@@ -135,7 +164,7 @@ function M.answer(door, texts) return { type = "application/json", body = body(d
 function M.one(door, seq, formats)
   local group = math.type(seq) == "integer" and seq >= 1 and door.run:_group(seq)
   if not group then return nil, err.new("notfound", "there is no such group") end
-  local text, problem = text_of(door, group, formats)
+  local text, problem = text_of(door, group, formats, {})
   if not text then return nil, problem end
   return { type = "application/json", body = text .. "\n" }
 end

@@ -13,7 +13,6 @@ local json = require "agentbox.json"
 local lines = require "agentbox.store.lines"
 local parse = require "agentbox.record.parse"
 local planes = require "agentbox.store.planes"
-local regular = require "agentbox.store.regular"
 local rows = require "agentbox.store.rows"
 local traj = require "agentbox.traj"
 
@@ -303,10 +302,11 @@ end
 ---@param run_dir string
 ---@param segment integer
 ---@param offset integer
+---@param reads? "messages"|"columns"|"planes"|"line"   # what of it is looked at, when it is not everything
 ---@return agentbox.Traj?
 ---@return agentbox.Err? err
-function M.at(run_dir, segment, offset)
-  return M.line_at(rows.segment_path(run_dir, segment), offset)
+function M.at(run_dir, segment, offset, reads)
+  return M.line_at(rows.segment_path(run_dir, segment), offset, reads)
 end
 
 --- The trajectory whose line begins at an offset of a file.
@@ -314,15 +314,15 @@ end
 ---@nodiscard
 ---@param path string
 ---@param offset integer
+---@param reads? "messages"|"columns"|"planes"|"line"   # what of it is looked at, when it is not everything
 ---@return agentbox.Traj?
 ---@return agentbox.Err? err
-function M.line_at(path, offset)
-  local file <close>, problem = regular(path)
+function M.line_at(path, offset, reads)
+  local file <close>, problem = lines.open(path, offset)
   if not file then return nil, problem end
-  file:seek("set", offset)
-  local text = file:read "L"
-  if not text or text:sub(-1) ~= "\n" then return damaged(path, nil, ("no line at byte %d"):format(offset)) end
-  return M.line(text:sub(1, -2), ("%s@%d"):format(path, offset))
+  local text, bad = file:next()
+  if not text then return damaged(path, nil, bad and bad.msg or ("no line at byte %d"):format(offset)) end
+  return M.line(text, ("%s@%d"):format(path, offset), nil, reads)
 end
 
 return M

@@ -3,6 +3,7 @@
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local lines = require "agentbox.store.lines"
+local ranks = require "agentbox.export.ranks"
 local read = require "agentbox.store.read"
 local scan = require "agentbox.store.scan"
 local sketch = require "agentbox.store.sketch"
@@ -41,15 +42,20 @@ local function new()
   local self = {
     rollouts = 0, retries = 0, scored = 0, by_status = {}, by_stop = {}, by_class = {}, tasks = {}, rewards = {},
     distinct = 0, reward = sketch.new(), duration = sketch.new(), steps = sketch.new(), tool_calls = sketch.new(),
-    tokens = sketch.new(), models = {}, parts = {}, total_ms = 0, groups = 0,
+    tokens = sketch.new(), models = {}, parts = {}, total_ms = 0, groups = 0, ranked = 0,
   }
   for _, part in ipairs(PARTS) do self.parts[part] = sketch.new() end
   return setmetatable(self, Statistics)
 end
 
-local function add_reward(self, line, task)
-  local value = number(line.reward.value)
-  if not (line.reward.scored and value) then return end
+-- What its group's ranking gave a rollout stands before what its verifier said, as in an export.
+local function add_reward(self, line, task, rank)
+  local value = line.reward.scored and number(line.reward.value)
+  if rank then
+    self.ranked = self.ranked + 1
+    value = number(rank.reward)
+  end
+  if not value then return end
   self.scored = self.scored + 1
   self.reward:add(value)
   task.n, task.sum = task.n + 1, task.sum + value
@@ -88,7 +94,8 @@ end
 
 --- Adds one record.
 ---@param line table
-function Statistics:add(line)
+---@param rank? { reward: number|false }    # what its group's ranking gave it
+function Statistics:add(line, rank)
   local metrics, about = value_of(line.metrics) or {}, value_of(line.task) or {}
   local id = tostring(value_of(about.id))
   local task = self.tasks[id]
@@ -102,7 +109,7 @@ function Statistics:add(line)
   bump(self.by_stop, line.stop.reason)
   local class = value_of(line.stop.class)
   if class then bump(self.by_class, class) end
-  add_reward(self, line, task)
+  add_reward(self, line, task, rank)
   add_time(self, line, metrics)
   for _, key in ipairs { "steps", "tool_calls" } do
     if number(metrics[key]) then self[key]:add(number(metrics[key])) end
@@ -263,6 +270,7 @@ function Statistics:report(opts)
   for _ in pairs(self.tasks) do tasks = tasks + 1 end
   out.rollouts, out.tasks, out.groups, out.retries = self.rollouts, tasks, self.groups, self.retries
   out.scored, out.unscored = self.scored, self.rollouts - self.scored
+  if self.ranked > 0 then out.ranked = self.ranked end
   out.by_status, out.by_stop, out.by_class = sorted(self.by_status), sorted(self.by_stop), sorted(self.by_class)
   out.success_rate = self.rollouts > 0 and (self.by_status.success or 0) / self.rollouts or json.null
   out.reward = rewards_of(self)
@@ -296,13 +304,16 @@ end
 function M.of(path)
   local files, problem = read.files(path)
   if not files then return nil, problem end
+  local by_id, bad = ranks.read { path }
+  if bad then return nil, bad end
   local self, last = new(), nil
+  local function add(line) self:add(line, by_id and by_id[line.id]) end
   for _, file in ipairs(files) do
     local ok
     if file.lines then
-      ok, problem = scan(file.path, UNREAD, function(line) self:add(line) end)
+      ok, problem = scan(file.path, UNREAD, add)
     else
-      ok, problem = read.visit(file.path, function(t) self:add(t.line) end)
+      ok, problem = read.visit(file.path, function(t) add(t.line) end)
     end
     if not ok then return nil, problem end
     if file.run_dir and file.run_dir ~= last then count_groups(self, file.run_dir) end

@@ -7,6 +7,7 @@ local err = require "agentbox.err"
 local hash = require "agentbox.hash"
 local json = require "agentbox.json"
 local jury = require "agentbox.verify.jury"
+local models = require "agentbox.model"
 local schema = require "agentbox.schema"
 local signature = require "agentbox.generate.signature"
 local text = require "agentbox.text"
@@ -105,7 +106,7 @@ end
 ---@return string|agentbox.Err text_or_err
 ---@return table? facts
 function M.judge(ev, opts)
-  local judge, problem = jury.model(opts.model)
+  local judge, problem = models.of_role(opts.model)
   if not judge then return nil, problem end
   local prompt
   prompt, problem = prompt_of(ev, opts)

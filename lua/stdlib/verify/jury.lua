@@ -4,7 +4,6 @@
 --- cut to a size, and an answer that does not have the asked form is no vote.
 local err = require "agentbox.err"
 local hex = require "agentbox.sys.rand"
-local model = require "agentbox.model"
 local text = require "agentbox.text"
 
 local M = {}
@@ -22,15 +21,6 @@ M.OPTIONS = {
   sampling = { "map" },
   max_chars = { "integer", default = 60000, min = 1000 },  -- of what is shown
 }
-
---- The model that an option names: a role is looked for in the run that the fiber belongs to.
----@param given any
----@return agentbox.Model? model
----@return agentbox.Err? err     # code `config`
-function M.model(given)
-  if type(given) == "string" then return require("agentbox.runner").model(given) end
-  return model.resolve(given)
-end
 
 --- Puts what somebody else wrote between two marks that it cannot hold.
 ---@param name string

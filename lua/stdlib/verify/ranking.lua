@@ -10,6 +10,7 @@ local err = require "agentbox.err"
 local hash = require "agentbox.hash"
 local json = require "agentbox.json"
 local jury = require "agentbox.verify.jury"
+local models = require "agentbox.model"
 local rand = require "agentbox.rand"
 local schema = require "agentbox.schema"
 local signature = require "agentbox.generate.signature"
@@ -138,7 +139,7 @@ function M.new(opts)
   opts = schema.options(opts, M.OPTIONS, "verify.ranking")
   return function(group)
     if #group.trajectories == 0 then return nil, err.new("verifier", "a group without trajectories cannot be ranked") end
-    local judge, problem = jury.model(opts.model)
+    local judge, problem = models.of_role(opts.model)
     if not judge then return nil, problem end
     local conversations = {}
     for i, t in ipairs(group.trajectories) do conversations[i] = t.messages end
