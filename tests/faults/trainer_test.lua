@@ -1,5 +1,7 @@
---- What reaches a trainer when tokens or rewards go wrong on the way: faults B89 and B91, and the symptoms 19 to 23 that trainers'
---- users told of (39 is in rewards_test.lua and runner_rank_test.lua, B124 in record_test.lua, B118 to B126 in verify_test.lua).
+--- What reaches a trainer when tokens or rewards go wrong on the way: faults B89, B91 and B126, and the symptoms 19 to 23 that trainers'
+--- users told of. 39 is in rewards_test.lua, runner_rank_test.lua and rescore_test.lua; B94 in scale_test.lua; B118 and B121 in verify_test.lua,
+--- B123 in agent_test.lua, B124 in record_test.lua, B120 (who looks for the answer in a history is named) and B127 (drift, by gates) with suites
+--- and factories. B92 and B95 are about a recording gateway, of which there is none.
 local lu = require "luaunit"
 local ab = require "agentbox"
 
@@ -13,7 +15,8 @@ local dir
 
 function M.setUp() dir = assert(ab.fs.tmpdir "agentbox-trainer") end
 
-function M.tearDown() assert(ab.fs.remove(dir, true)) end
+local function tearDown() assert(ab.fs.remove(dir, true)) end
+M.tearDown = tearDown
 
 local function export(format, options, name)
   local out = ("%s/%s"):format(dir, name or "out.jsonl")
@@ -42,7 +45,7 @@ local function rollout(second, tokens)
   })
   local store <close> = assert(ab.store.open(dir, { run_id = "r" }))
   assert(store:append(t))
-  return t
+  return t, fake
 end
 
 function M.test_b89_a_turn_without_log_probs_is_not_trained_on_and_is_named()
@@ -64,10 +67,30 @@ function M.test_b89_a_run_that_needs_tokens_ends_such_a_rollout_as_the_servers_f
   lu.assertStrContains(t.error, "the server sent no token ids and log-probs")
 end
 
-function M.test_b89_lengths_that_differ_are_no_evidence()
-  local t = rollout({ tool_calls = CALL.tool_calls, token_ids = 4, logprobs = 3 })
-  lu.assertIsFalse(t.line.use.rl)
-  lu.assertStrContains(table.concat(t.line.use.why, "; "), "call 1")
+-- Ids whose log-probs are missing, or fewer: what a server did that was asked for `top_logprobs: null`.
+function M.test_b89_ids_without_a_log_prob_each_are_no_evidence()
+  for i, second in ipairs { { token_ids = 4, logprobs = 3 }, { token_ids = 3 }, { token_ids = 3, logprobs = 0 } } do
+    second.tool_calls = CALL.tool_calls
+    local t, fake = rollout(second)
+    lu.assertIsFalse(t.line.use.rl, i)
+    lu.assertStrContains(t.line.use.why[1], "call 1: ")
+    local result, _, rows = export("verl", {}, i .. ".jsonl")
+    lu.assertEquals({ result.written, #rows }, { 0, 0 }, i)
+    for _, request in ipairs(fake.log()) do lu.assertNil(request.body.top_logprobs) end
+    tearDown()
+    M.setUp()
+  end
+end
+
+-- A server that stopped sending tokens ends the run, in so many words, instead of a training that learns nothing.
+function M.test_b89_a_run_of_such_rollouts_stops()
+  local fake = fakellm.script { steps = { { content = "done" } } }
+  local run = runs.start { tasks = runs.tasks(40), group_size = 4, attempts = 1, concurrency = 1, out = dir, run_id = "r", agentbox_json = false,
+    model = ab.model.open { model = "m", base_url = fake.url, tokens = "require", max_tries = 1 } }
+  lu.assertErrorMsgContains("the server sent no token ids", runs.gather, run)
+  local sum = run:wait()
+  lu.assertEquals({ sum.scored, sum.unscored }, { 0, 16 })
+  run:close()
 end
 
 function M.test_b91_sampled_text_is_never_changed()
@@ -114,6 +137,7 @@ function M.test_s19_surplus_is_asked_for_and_its_cost_is_told()
   local sum = run:wait()
   lu.assertEquals({ #groups, #groups[1].members, groups[1].size }, { 1, 4, 4 })
   lu.assertEquals({ groups[1].waste.rollouts, sum.waste.rollouts }, { 2, 2 })
+  lu.assertStrContains(table.concat(require "agentbox.cli._summary".lines(sum), "\n"), "2 rollouts")
 end
 
 -- The raw outcomes decide, all of them and exactly: not rewards with penalties in them, not floats that nearly agree.
@@ -192,6 +216,28 @@ function M.test_s23_a_dropped_group_holds_up_nothing()
   lu.assertEquals({ #runs.gather(run), run:wait().kept }, { 0, 6 })
 end
 
+-- ---------------------------------------------------------------- rewards
+
+-- A reward in Lua that hangs, hoards or backtracks is stopped, and is no number; what the model wrote is text to it.
+function M.test_b126_a_reward_that_does_not_end_is_unscored()
+  local pwned = dir .. "/pwned"
+  local bad = {
+    loop = function() while true do end end,
+    pattern = function() return (("a"):rep(40) .. "b"):match(("a*"):rep(40) .. "c") and 1 or 0 end,
+    hoard = function() return #("x"):rep(1 << 31) end,
+    grows = function() local list = {} while true do list[#list + 1] = ("x"):rep(1 << 16) .. #list end end,
+  }
+  for name, fn in pairs(bad) do
+    local t = assert(ab.rollout.run {
+      task = runs.task "t", sandbox = { backend = "none" },
+      model = ab.model.scripted { ("__import__('os').system('touch %s'); os.execute('touch %s')"):format(pwned, pwned) },
+      verifier = { run = fn, name = name, cpu_s = 0.2, memory_mb = 64 },
+    })
+    lu.assertEquals({ t.scored, t.reward, t.failure_class, t.stop_reason }, { false, nil, "verifier", "scorer_error" }, name)
+    lu.assertFalse(ab.fs.exists(pwned))
+  end
+end
+
 -- ---------------------------------------------------------------- everything at once
 
 function M.test_no_format_makes_a_number_of_what_has_none()
@@ -203,12 +249,18 @@ function M.test_no_format_makes_a_number_of_what_has_none()
         stop = { reason = "scorer_error", class = class }, reward = { scored = false } }))
     end
   end
+  local written = {}
   for _, format in ipairs(ab.export.formats()) do
     local _, _, rows = export(format.name, {}, format.name .. ".jsonl")
+    written[format.name] = #rows
     for _, row in ipairs(rows) do
       local text = ab.json.encode(row)
       lu.assertNil(text:find('"reward":%s*0') or text:find('"reward_score":%s*0') or text:find('"rewards":%[0'), format.name)
+      lu.assertNil(text:find '"score":%s*0' or text:find '"value":%s*0', format.name)
     end
+  end
+  for name, rows in pairs { agentbox = 5, jsonl = 5, canonical = 5, verifiers = 5, trl = 0, verl = 0, slime = 0 } do
+    lu.assertEquals({ name, written[name] }, { name, rows })
   end
 end
 

@@ -1,5 +1,5 @@
---- What agents leave behind to be taken for having solved a task (faults B118, B120, B121, B123, B126; attack ideas of the
---- reference's C1). Every case ends with reward 0, and says in `tamper` what it saw where there is something to see.
+--- What agents leave behind to be taken for having solved a task (faults B118 and B121; attack ideas of the reference's
+--- C1). Every case ends with reward 0, and says in `tamper` what it saw where there is something to see.
 local lu = require "luaunit"
 local model = require "agentbox.model"
 local rollout = require "agentbox.rollout"
