@@ -2,6 +2,7 @@
 --- tests where their subject is: 3-8, 12, 19-23 groups and trainers; 1, 9, 25, 29, 33, 34 limits and leaks; 10, 11, 16, 35, 38,
 --- 40 servers; 13, 17, 18 weights; 36, 37 texts.
 local async = require "agentbox.async"
+local err = require "agentbox.err"
 local fs = require "agentbox.fs"
 local json = require "agentbox.json"
 local lu = require "luaunit"
@@ -9,6 +10,7 @@ local model = require "agentbox.model"
 local runs = dofile((arg[0]:gsub("faults/[^/]*$", "support/runs.lua")))
 local time = require "agentbox.time"
 local traj = require "agentbox.traj"
+local live = dofile((arg[0]:gsub("faults/[^/]*$", "support/live.lua")))
 local fakellm = dofile((arg[0]:gsub("faults/[^/]*$", "support/fakellm.lua")))
 
 local binary = assert(fs.realpath "/proc/self/exe")
@@ -111,6 +113,71 @@ function M.test_s9_what_a_rollout_waits_for_has_a_name()
   wait_until("two requests", function() return #fake.log() == 2 end)
   for _, one in ipairs(run:slowest(5)) do lu.assertEquals(one.doing, "turn 1: model") end
   lu.assertEquals(#run:slowest(5), 2)
+end
+
+-- 24: what a rollout did before its model server failed is not done twice in the same place: it begins again where nothing was.
+function M.test_s24_an_attempt_made_again_finds_no_traces_of_the_first()
+  local done = 0
+  local run <close> = runs.start { tasks = runs.tasks(1), out = dir, run_id = "r", agentbox_json = false, tools = "shell",
+    model = model.fn(function(request)
+      local last = request.messages[#request.messages]
+      if last.role ~= "tool" then
+        return { content = "", tool_calls = { { name = "run_command", arguments = { command = "echo x >> side; wc -l < side" } } } }
+      end
+      done = done + 1
+      if done == 1 then return nil, err.new("model", "the server is gone", { http_status = 503 }) end
+      return "done"
+    end) }
+  local sum = run:wait()
+  lu.assertEquals({ sum.solved, sum.attempts, done }, { 1, 2, 2 })
+  local outputs = {}
+  for t in traj.each(sum.run_dir) do
+    for _, message in ipairs(t.messages) do
+      if message.role == "tool" then outputs[#outputs + 1] = message.content:match "stdout %-%-%-\n(%d+)" end
+    end
+  end
+  lu.assertEquals(outputs, { "1", "1" })
+end
+
+-- 28: cleaning up fails after something else did: both are in the record, and the first one is why the rollout ended.
+function M.test_s28_a_failed_cleanup_does_not_hide_what_went_wrong()
+  local tool = require "agentbox.tool".define {
+    api = 1, name = "lease", description = "d", parameters = {}, open = function() return {} end,
+    close = function() error "cannot delete the lease" end, run = function() return "taken" end,
+  }
+  local run <close> = runs.start { tasks = runs.tasks(1), out = dir, run_id = "r", agentbox_json = false, attempts = 1, tools = "custom",
+    custom_tools = { tool }, model = model.scripted { { tool_calls = { { name = "lease", arguments = {} } } }, "done" },
+    verifier = function() return nil, err.new("verifier", "the grader is broken") end }
+  local sum = run:wait()
+  local t = assert(traj.each(sum.run_dir)())
+  lu.assertEquals({ sum.unscored, t.stop_reason, t.failure_class }, { 1, "scorer_error", "verifier" })
+  local told = {}
+  for _, entry in ipairs(t.line.logs) do told[#told + 1] = entry.text end
+  local text = table.concat(told, "\n")
+  lu.assertStrContains(text, "cannot delete the lease")
+  lu.assertStrContains(text, "the grader is broken")
+  lu.assertStrContains(json.encode(t.line.stop), "the grader is broken")
+end
+
+-- 42: who computes and who only waits look the same from outside, but for the CPU time.
+function M.test_s42_a_rollout_that_computes_shows_its_cpu_time()
+  live.need_native()
+  local commands = { ["t1/0"] = "while :; do :; done", ["t2/0"] = "sleep 1000" }
+  local run <close> = runs.start { tasks = runs.tasks(2), concurrency = 2, sandbox = {}, tools = "shell", model = model.fn(function(request)
+    local command = commands[request.session:match "t%d/0"]
+    return { content = "", tool_calls = { { name = "run_command", arguments = { command = command } } } }
+  end) }
+  local function used()
+    local out = {}
+    for _, one in ipairs(run:slowest(2)) do out[one.id] = one.doing == "turn 1: tools" and one.cpu_s end
+    return out["t1/0"], out["t2/0"]
+  end
+  local busy, idle
+  wait_until("half a second of CPU time", function()
+    busy, idle = used()
+    return busy and idle and busy > 0.5
+  end)
+  lu.assertTrue(idle < 0.25, idle)
 end
 
 -- ---------------------------------------------------------------- B94

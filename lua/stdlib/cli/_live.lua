@@ -78,7 +78,8 @@ function Live:lines()
   local stats = self.run:stats()
   local list = { progress(self, stats), failures(stats), servers(self, stats) }
   for _, one in ipairs(self.run:slowest(SLOWEST)) do
-    list[#list + 1] = ("  %-40s %8s  %s"):format(out.line(one.id), summary.duration(one.seconds), one.doing)
+    local cpu = one.cpu_s and (", %.1f s of CPU"):format(one.cpu_s) or ""
+    list[#list + 1] = ("  %-40s %8s  %s%s"):format(out.line(one.id), summary.duration(one.seconds), one.doing, cpu)
   end
   return list
 end
