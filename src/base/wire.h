@@ -90,6 +90,7 @@ enum ab_wire_fact {
     AB_WIRE_SKEL_COPIED = 1 << 2,  /* nor can tmpfs: a skeleton for each uid range */
     AB_WIRE_NO_XATTR = 1 << 3,     /* tmpfs keeps none of users: the root is a copy */
     AB_WIRE_NO_SWAP = 1 << 4,      /* a snapshot of one that lives is a copy */
+    AB_WIRE_MOUNTS = 1 << 5, /* the last descriptor of BORN is its mount namespace */
 };
 
 struct ab_wire_born {

@@ -25,6 +25,7 @@ void ab_box_close(struct box *b)
     sys_close(&b->tree);
     sys_close(&b->dev);
     sys_close(&b->net);
+    sys_close(&b->mounts);
 }
 
 /* A child that was cloned is the engine's to reap: its pidfd goes along. */
@@ -41,17 +42,21 @@ static int say_born(struct zygote *z, const struct box *b, pid_t pid, int pidfd)
 {
     uint8_t buf[64];
     uint32_t first = ab_host_uid(z, b->slot, 0);
+    bool swaps = !z->old_mounts && (z->traces || b->mounts >= 0);
     struct ab_wire_born m = {
         .pid = (uint32_t)pid,
         .slot = (uint32_t)(b->slot - z->slots),
         .uid_first = z->root ? first : z->uid_first,
         .uid_rest = z->root ? first + 1 : z->uid_rest,
         .uid_count = z->root ? AB_UID_RANGE : z->uid_count,
-        .facts = z->facts | (z->swaps && !z->old_mounts ? 0u : AB_WIRE_NO_SWAP),
+        .facts = z->facts | (swaps ? 0u : AB_WIRE_NO_SWAP) |
+                 (b->mounts < 0 ? 0u : AB_WIRE_MOUNTS),
     };
-    int fds[5] = {pidfd, b->files, b->upper, b->net, z->self_userns};
+    int fds[6] = {pidfd, b->files, b->upper, b->net, z->self_userns};
     bool wired = b->spec.flags & AB_WIRE_NET_FULL;
     int nfds = !wired ? 3 : z->self_userns < 0 ? 4 : 5;
+    if (b->mounts >= 0)
+        fds[nfds++] = b->mounts;
     long n = ab_wire_put_born(buf, sizeof buf, &m);
     int rc = ab_wire_send(b->sock, buf, (size_t)n, fds, nfds, MSG_DONTWAIT);
     if (rc < 0) {
@@ -130,6 +135,16 @@ static pid_t clone_child(struct zygote *z, struct box *b, int *pidfd)
     return pid;
 }
 
+/* For swaps. Where it cannot be had, there are none. */
+static void open_mounts(struct zygote *z, struct box *b, pid_t pid)
+{
+    char path[32];
+    if (z->traces || z->old_mounts)
+        return;
+    snprintf(path, sizeof path, "%d/ns/mnt", pid);
+    b->mounts = openat(z->proc, path, O_RDONLY | O_CLOEXEC);
+}
+
 static int start_child(struct zygote *z, struct box *b, int *pidfd)
 {
     ab_at("prepare a network namespace");
@@ -147,6 +162,7 @@ static int start_child(struct zygote *z, struct box *b, int *pidfd)
         return -1;
     if (ab_host_map_ids(z, pid, b->slot) < 0)
         return -1;
+    open_mounts(z, b, pid);
     /* Pid 1 must get its turn among hundreds of busy processes with which it shares a
      * quota of CPU; commands go back to the usual. An ordinary user may not ask for that.
      */

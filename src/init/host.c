@@ -288,7 +288,7 @@ int ab_host_prepare(struct zygote *z)
     if (z->ready)
         return 0;
     z->root = may_administer() && all_ids_mapped();
-    z->swaps = z->root && has_cap(CAP_SYS_PTRACE);
+    z->traces = z->root && has_cap(CAP_SYS_PTRACE);
     umask(022);
     if (!z->root && (leave_root() < 0 || enter_own_userns(z) < 0))
         return -1;

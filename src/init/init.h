@@ -66,10 +66,11 @@ struct slot {
 struct zygote {
     int sock;
     bool ready;
-    bool root;  /* root of the initial user namespace with all ids; else our own namespace
-                 */
-    bool swaps; /* may enter a sandbox's mount namespace, which takes the right to trace;
-                   a container's root mostly has not */
+    bool root; /* root of the initial user namespace with all ids; else our own namespace
+                */
+    bool traces; /* may enter a sandbox's mount namespace by its pidfd. Who may not, as an
+                    ordinary user and mostly a container's root, opens it while the child
+                    has given up nothing yet */
     bool old_mounts; /* attach before use, as kernels before 6.15 want it */
     uint32_t facts;  /* enum ab_wire_fact, so far */
     int store_ns;    /* where they are attached, or -1 */
@@ -94,7 +95,7 @@ struct zygote {
 struct box {
     struct ab_wire_create spec;
     int sock;
-    int pidfd; /* of a swap */
+    int pidfd; /* of a swap: the sandbox, or its mount namespace */
     int layers[AB_WIRE_LAYERS];
     int cgroup2;
     int v1[AB_WIRE_CGROUPS];
@@ -102,6 +103,7 @@ struct box {
     int upper, files, tree; /* quota tmpfs, engine's tree, child's tree */
     int dev;
     int net;
+    int mounts;       /* its mount namespace, or -1 */
     int upper_number; /* in the store, or -1 */
     bool unmapped;    /* the image's file system cannot map user ids */
 };

@@ -78,9 +78,10 @@ static int change_root(int tree)
     return rc;
 }
 
-static int change_root_of(struct zygote *z, int pidfd, int tree)
+/* target: its pidfd, or its mount namespace. */
+static int change_root_of(struct zygote *z, int target, int tree)
 {
-    if (setns(pidfd, CLONE_NEWNS) < 0)
+    if (setns(target, CLONE_NEWNS) < 0)
         return -1;
     int rc = change_root(tree), saved = errno;
     if (setns(z->lean_ns, CLONE_NEWNS) < 0 || chdir("/") < 0)
@@ -91,7 +92,7 @@ static int change_root_of(struct zygote *z, int pidfd, int tree)
 
 static int swap(struct zygote *z, struct box *b)
 {
-    if (z->old_mounts || !z->swaps) {
+    if (z->old_mounts) {
         errno = EOPNOTSUPP;
         return -1;
     }
@@ -110,7 +111,7 @@ static int swap(struct zygote *z, struct box *b)
         rc = change_root_of(z, b->pidfd, b->tree);
     saved = errno;
     if (rc < 0)
-        sys_pidfd_kill(b->pidfd, SIGKILL); /* it has half a root */
+        sys_pidfd_kill(b->pidfd, SIGKILL); /* it has half a root; by the engine too */
     errno = saved;
     return rc;
 }

@@ -191,6 +191,7 @@ int ab_sandbox_begin(const struct ab_sandbox_spec *spec, struct ab_sandbox **out
                               .upper = -1,
                               .net = -1,
                               .userns = -1,
+                              .mounts = -1,
                               .limits = spec->limits,
                               .image = ab_xstrndup(spec->image, strlen(spec->image)),
                               .snapshot = {.sock = -1},
@@ -227,10 +228,12 @@ static int take_born(struct ab_sandbox *sb, const uint8_t *buf, size_t len,
                      const int *fds, int nfds, struct ab_err *err)
 {
     struct ab_wire_born m;
-    if (ab_wire_get_born(buf, len, &m) < 0 || nfds < 3 || nfds > 5 || sb->pidfd >= 0) {
+    if (ab_wire_get_born(buf, len, &m) < 0 || nfds < 3 || nfds > 6 || sb->pidfd >= 0) {
         ab_wire_close_fds(fds, nfds);
         return ab_err_set(err, AB_EPROTOCOL, "the zygote's answer makes no sense");
     }
+    if (m.facts & AB_WIRE_MOUNTS)
+        sb->mounts = fds[--nfds];
     sb->pidfd = fds[0];
     sb->files = fds[1];
     sb->upper = fds[2];
@@ -401,6 +404,7 @@ void ab_sandbox_kill(struct ab_sandbox *sb)
     close_fd(&sb->files);
     close_fd(&sb->net);
     close_fd(&sb->userns);
+    close_fd(&sb->mounts);
     ab_wire_close_fds(sb->gate, sb->ngate);
     sb->ngate = 0;
     ab_sandbox_snapshot_end(sb);

@@ -85,6 +85,7 @@ struct ab_sandbox {
     int files;                          /* owns: the tree for ab_file_* */
     int upper;                          /* owns: moves to the layer when frozen */
     int net, userns;                    /* owns: for wiring network full, or -1 */
+    int mounts;                         /* owns: its mount namespace, or -1: for swaps */
     int gate[AB_WIRE_PORTS + 2], ngate; /* owns: what GATE brought, until taken */
     uint32_t pid, slot;
     pid_t zygote; /* who was asked for it */

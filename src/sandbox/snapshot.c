@@ -71,7 +71,7 @@ static int open_pair(int pair[2], struct ab_err *err)
 }
 
 /* Takes the pair and gives the socket on which the answer comes, or -1. with[0]: the
- * pidfd of a swap. */
+ * sandbox of a swap. */
 static int request(struct ab_sandbox *sb, struct ab_wire_create *m, const int pair[2],
                    const int *with, int nwith, struct ab_err *err)
 {
@@ -97,7 +97,7 @@ static int request(struct ab_sandbox *sb, struct ab_wire_create *m, const int pa
 static int request_swap(struct ab_sandbox *sb, const struct ab_layer *top,
                         const int pair[2], struct ab_err *err)
 {
-    int fds[AB_WIRE_LAYERS + 2] = {sb->pidfd};
+    int fds[AB_WIRE_LAYERS + 2] = {sb->mounts >= 0 ? sb->mounts : sb->pidfd};
     int n = ab_layer_fds(top, fds + 1);
     struct ab_wire_create m = {
         .flags = AB_WIRE_SWAP,

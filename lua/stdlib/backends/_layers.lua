@@ -23,8 +23,8 @@ function Layered:freeze()
 end
 
 ---Its files so far as a layer, like `freeze`; it lives on. While no process is alive inside, this takes as long for ten
----thousand changed files as for ten. Otherwise, for an ordinary user and before Linux 6.15, what was changed is copied,
----as it is while others write. Processes and
+---thousand changed files as for ten. Otherwise, and before Linux 6.15, what was changed is copied, as it is while others
+---write. Processes and
 ---/dev/shm are not part of it. What a snapshot holds counts against the limits of disk and inodes; without a change since
 ---the last one it costs nothing.
 ---@async
