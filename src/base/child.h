@@ -22,17 +22,24 @@ struct ab_tally {
     int kept;    /* owns: the socket of a command that is over, for the next; or -1 */
     void *watch; /* owns: what the loop watches it with, or NULL; see rt/child.c */
     void (*unwatch)(void *watch);
+    bool given_up; /* one without a cgroup was, and pid 1 may have to kill it yet */
     struct ab_leaf {
         uint32_t number; /* 0: a free entry */
-        bool over;       /* its command is; daemons may be in it yet */
+        enum ab_leaf_state {
+            AB_LEAF_TAKEN,
+            AB_LEAF_OVER,     /* its command is; daemons may be in it yet */
+            AB_LEAF_GIVEN_UP, /* nobody knows: pid 1 starts it, or kills who is in it */
+        } state;
     } leaf[AB_LEAVES];
 };
 
-static inline void ab_tally_end_leaf(struct ab_tally *t, uint32_t number)
+static inline void ab_tally_end_leaf(struct ab_tally *t, uint32_t number,
+                                     enum ab_leaf_state state)
 {
     for (int i = 0; number && i < AB_LEAVES; i++)
         if (t->leaf[i].number == number)
-            t->leaf[i].over = true;
+            t->leaf[i].state = state;
+    t->given_up = t->given_up || (!number && state == AB_LEAF_GIVEN_UP);
 }
 
 static inline void ab_tally_forget(struct ab_tally *t)
@@ -53,13 +60,15 @@ static inline void ab_tally_unref(struct ab_tally *t)
     free(t);
 }
 
-/* A command is over: gives its share of the tally, which may be NULL, back. */
-static inline void ab_tally_leave(struct ab_tally *t, uint32_t leaf)
+/* A command is over, or nobody waits until it is: gives its share of the tally, which may
+ * be NULL, back. */
+static inline void ab_tally_leave(struct ab_tally *t, uint32_t leaf,
+                                  enum ab_leaf_state state)
 {
     if (!t)
         return;
     t->alive--;
-    ab_tally_end_leaf(t, leaf);
+    ab_tally_end_leaf(t, leaf, state);
     ab_tally_unref(t);
 }
 

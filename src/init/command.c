@@ -165,11 +165,23 @@ static int limit_files(const struct ab_wire_exec *m)
     return setrlimit(RLIMIT_NOFILE, &now);
 }
 
+/* A cgroup that is not there any more: the engine has given the command up before it was
+ * started, and removed it. Then nothing of it shall run. */
+static void join_leaf(struct start *s)
+{
+    if (s->leaf < 0)
+        return;
+    bool written = write(s->leaf, "0", 1) == 1, gone = !written && errno == ENODEV;
+    s->joined = written || gone;
+    if (gone)
+        _exit(STATUS_NOT_USABLE);
+}
+
 /* In the child. */
 static AB_NORETURN void run_child(struct start *s)
 {
     sigset_t none;
-    s->joined = s->leaf >= 0 && write(s->leaf, "0", 1) == 1;
+    join_leaf(s);
     setsid();
     setpriority(PRIO_PROCESS, 0, 0);
     sigemptyset(&none);

@@ -219,22 +219,22 @@ static int push_executed(lua_State *L, struct ab_op *op)
     return abl_push_outcome(L, ab_proc_of(op), oom, "sandbox.exec");
 }
 
-/* A command that is started while another one runs gets a cgroup of its own, so that it
- * is known what each of them started. */
+/* A command that is started while another one runs, or may run yet, gets a cgroup of its
+ * own, so that it is known what each of them started. */
 static int start_native(struct ab_sandbox *sb, struct ab_command *cmd,
                         struct ab_child *child, struct ab_err *err)
 {
     int leaf = -1;
     if (ab_sandbox_undisturbed(sb, err) < 0)
         return -1;
-    if (sb->tally->alive)
+    if (sb->tally->alive || sb->tally->given_up)
         leaf = ab_cgroup_leaf(&sb->cgroup, sb->tally, &cmd->leaf_number);
     cmd->leaf = leaf;
     int rc = ab_sandbox_exec(sb, cmd, child, err);
     if (leaf >= 0)
         close(leaf);
     if (rc < 0)
-        ab_tally_end_leaf(sb->tally, cmd->leaf_number);
+        ab_tally_end_leaf(sb->tally, cmd->leaf_number, AB_LEAF_OVER);
     return rc;
 }
 

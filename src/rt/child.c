@@ -55,7 +55,8 @@ struct ab_proc {
     int null;               /* owns: where a flood goes, or -1 */
     struct ab_tally *tally; /* owns a reference, until it is over; or NULL */
     uint32_t leaf;
-    bool kept; /* pid 1 keeps its end of ctl for another command */
+    bool told; /* pid 1 said that it is over */
+    bool kept; /* and that it keeps its end of ctl for another command */
     struct ab_proc_result result;
     struct ab_list waiters;
 };
@@ -474,7 +475,7 @@ static void finish(struct ab_proc *p)
     if (p->ctl)
         ab_control_close(p->ctl, p->kept && !p->result.killed ? p->tally : NULL);
     p->ctl = NULL;
-    ab_tally_leave(p->tally, p->leaf);
+    ab_tally_leave(p->tally, p->leaf, p->told ? AB_LEAF_OVER : AB_LEAF_GIVEN_UP);
     p->tally = NULL;
     if (p->interactive) /* its reader is slow, and gets what the pipe holds all the same
                          */
@@ -599,6 +600,7 @@ static void take_exit(struct ab_proc *p, const uint8_t *buf, size_t len)
         r->system_us = m.system_us;
         r->max_rss_bytes = m.max_rss_bytes;
         r->wall_us = m.wall_us;
+        p->told = true;
         p->kept = p->tally && (m.flags & AB_WIRE_KEPT);
     }
     finish(p);

@@ -171,6 +171,21 @@ void ab_cgroup_remove_leaves(struct ab_cgroup *cg, struct ab_tally *t)
     }
 }
 
+/* Whoever was started in one of those that were given up is killed with all that is in
+ * it, at a time that nobody tells us. So no other command gets it; and a command that was
+ * not started yet does not find it (src/init/command.c). */
+static void remove_given_up(const struct ab_cgroup *cg, struct ab_tally *t)
+{
+    char path[128];
+    for (int i = 0; i < AB_LEAVES; i++) {
+        struct ab_leaf *leaf = &t->leaf[i];
+        if (leaf->number && leaf->state == AB_LEAF_GIVEN_UP &&
+            unlinkat(ab_cgroup_self.ident[leaf_hierarchy(cg)],
+                     leaf_path(cg, leaf->number, path), AT_REMOVEDIR) == 0)
+            *leaf = (struct ab_leaf){0};
+    }
+}
+
 static int open_procs(const struct ab_cgroup *cg, const struct ab_leaf *leaf)
 {
     char path[128], procs[160];
@@ -185,7 +200,8 @@ static struct ab_leaf *used_leaf(const struct ab_cgroup *cg, struct ab_tally *t,
     char text[32];
     for (int i = 0; i < AB_LEAVES; i++) {
         struct ab_leaf *leaf = &t->leaf[i];
-        if (!leaf->number || !leaf->over || (*fd = open_procs(cg, leaf)) < 0)
+        if (!leaf->number || leaf->state != AB_LEAF_OVER ||
+            (*fd = open_procs(cg, leaf)) < 0)
             continue;
         if (read(*fd, text, sizeof text) == 0)
             return leaf;
@@ -204,7 +220,7 @@ static struct ab_leaf *new_leaf(struct ab_cgroup *cg, struct ab_tally *t, int *f
         mkdirat(ab_cgroup_self.ident[leaf_hierarchy(cg)],
                 leaf_path(cg, cg->leaves + 1, path), 0755) < 0)
         return NULL;
-    *leaf = (struct ab_leaf){.number = ++cg->leaves, .over = true};
+    *leaf = (struct ab_leaf){.number = ++cg->leaves, .state = AB_LEAF_OVER};
     *fd = open_procs(cg, leaf);
     return *fd < 0 ? NULL : leaf;
 }
@@ -217,12 +233,13 @@ int ab_cgroup_leaf(struct ab_cgroup *cg, struct ab_tally *t, uint32_t *number)
     *number = 0;
     if (leaf_hierarchy(cg) == HIERARCHIES)
         return -1;
+    remove_given_up(cg, t);
     struct ab_leaf *leaf = used_leaf(cg, t, &fd);
     if (!leaf)
         leaf = new_leaf(cg, t, &fd);
     if (!leaf)
         return -1;
-    leaf->over = false;
+    leaf->state = AB_LEAF_TAKEN;
     *number = leaf->number;
     return fd;
 }

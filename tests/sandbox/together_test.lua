@@ -102,6 +102,43 @@ function M.test_a_cgroup_is_used_again_when_nobody_is_left_in_it()
   first:wait()
 end
 
+-- Runs what closes a command before pid 1 has had a turn to start it.
+local function before_pid1(act)
+  local pid1 = sb._raw:pid()
+  assert(os.execute("kill -STOP " .. pid1))
+  local _ <close> = setmetatable({}, { __close = function() os.execute("kill -CONT " .. pid1) end })
+  return act()
+end
+
+local LEAF = "grep -o ':/c[0-9]*' /proc/self/cgroup"
+
+-- In a cgroup nobody is left, or nobody yet: whoever gets it then dies with the one that was given up.
+function M.test_the_cgroup_of_one_that_was_given_up_is_nobodys()
+  lu.skipIf(level == "none", "no cgroup to tell them apart")
+  local first <close> = assert(sb:spawn "sleep 3000")
+  for _ = 1, 40 do
+    local third <close> = before_pid1(function()
+      assert(sb:spawn "sleep 3000"):close()
+      return assert(sb:spawn(LEAF .. "; sleep 0.05; echo alive"))
+    end)
+    local out = assert(third:wait(60))
+    lu.assertEquals(out.exit_code, 0, out.signal)
+    lu.assertStrMatches(out.stdout, ":/c%d+\nalive\n")
+  end
+  first:kill()
+  first:wait()
+  sh "while pgrep sleep; do :; done"
+end
+
+function M.test_who_comes_after_one_that_was_given_up_is_told_from_it()
+  lu.skipIf(level == "none", "no cgroup to tell them apart")
+  local second <close> = before_pid1(function()
+    assert(sb:spawn "sleep 3000"):close()
+    return assert(sb:spawn(LEAF))
+  end)
+  lu.assertStrMatches(assert(second:wait(60)).stdout, ":/c%d+\n")
+end
+
 function M.test_inside_its_cgroup_is_the_root_of_all()
   local _ <close> = assert(sb:spawn "sleep 3000")
   lu.assertEquals(sh "ls /sys/fs/cgroup 2>/dev/null | wc -l", "0\n")
