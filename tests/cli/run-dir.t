@@ -27,7 +27,8 @@ $ agentbox run-dir --resume trajectories/first --n 4 --json 2>/dev/null | grep -
 6
 [exit 0]
 
-$ agentbox traj check trajectories/first | tail -1
+$ agentbox traj check trajectories/first | tail -1; agentbox traj check first | tail -1
+trajectories=12 groups=6 problems=0
 trajectories=12 groups=6 problems=0
 [exit 0]
 

@@ -98,11 +98,20 @@ function M.find(word, out)
   end
   local found = {}
   for _, entry in ipairs(registry.list()) do
-    if tostring(entry.run):sub(1, #word) == word then found[#found + 1] = entry.run_dir end
+    if word ~= "" and tostring(entry.run):sub(1, #word) == word then found[#found + 1] = entry.run_dir end
   end
   if #found == 1 then return found[1] end
   return nil, { code = "notfound", msg = ("no run '%s': neither a run's folder, nor a run below %s, nor one that goes on"):format(word, out),
     hint = "See agentbox ps, or agentbox ps DIR for those that ended." }
+end
+
+---Where a command that reads records looks: what is there under that name, or else the run that it names.
+---@async
+---@param word string
+---@return string path
+function M.place(word)
+  if word == "" or fs.exists(word) then return word end
+  return M.find(word, "trajectories") or word
 end
 
 ---Seconds since a run began.

@@ -45,6 +45,16 @@ local function show_text(t)
   show_tools(t.line)
 end
 
+---Runs a part of the command on what a path, or a run's id, stands for.
+local function on_place(module)
+  return function(args)
+    local runs = require "agentbox.cli._runs"
+    if args.path then args.path = runs.place(args.path) end
+    for i, word in ipairs(args.run or {}) do args.run[i] = runs.place(word) end
+    return require(module).run(args)
+  end
+end
+
 local function show(args)
   local t, err = require "agentbox.traj".load(args.path)
   if not t then return nil, err end
@@ -61,7 +71,7 @@ M.commands = {
     name = "list", summary = "the trajectories of a run, a line each",
     description = "Lists what PATH holds: id, attempt, task, status, reward, why it ended. A run's folder is listed from "
         .. "its index, without reading messages.",
-    arguments = { { "path", "a run folder, a folder of them, or a record" } },
+    arguments = { { "path", "a run folder or its id, a folder of them, or a record" } },
     options = {
       { "--status", "STATUS", "only this final status: success, failed, timeout, error, max_steps" },
       { "--class", "CLASS", "only failures of this class: policy, task, verifier, sandbox, model_server, engine" },
@@ -69,20 +79,20 @@ M.commands = {
       { "--limit", "N", "at most so many", number = true },
       { "--json", "one JSON object a line" },
     },
-    run = function(args) return require "agentbox.cli._traj_list".run(args) end,
+    run = on_place "agentbox.cli._traj_list",
   },
   {
     name = "stats", summary = "counts, rewards, pass@k, tokens, cost and time",
     description = "Sums up each RUN: how rollouts ended, the rewards, the unbiased pass@k, tokens and what they cost, and "
         .. "where the time went. docs/metrics.md has every formula. Prices are the section `prices` of the configuration, "
         .. "or of --prices FILE: for each model the dollars for a million tokens, as {prompt, completion, cached}.",
-    arguments = { { "run", "a run folder, a folder of them, or a record", args = "+" } },
+    arguments = { { "run", "a run folder or its id, a folder of them, or a record", args = "+" } },
     options = {
       { "--pass-at", "LIST", "the k of pass@k, as in 1,4,16 (default: powers of two)" },
       { "--prices", "FILE", "a price table in JSON or YAML" },
       { "--json", "one JSON object for each RUN" },
     },
-    run = function(args) return require "agentbox.cli._traj_stats".run(args) end,
+    run = on_place "agentbox.cli._traj_stats",
   },
   {
     name = "show", summary = "ids, status, reward, verifier output and the last tool calls",
@@ -106,13 +116,13 @@ M.commands = {
     description = "Checks every trajectory below PATH against the rules of docs/trajectories.md, says what keeps "
         .. "trajectories from training, and how far prompts drift from what was sampled. Memory does not grow with what "
         .. "is checked. Exit status: 0 when all is well, 1 when something is not.",
-    arguments = { { "path", "a record, a run folder or a folder of them" } },
+    arguments = { { "path", "a record, a run folder or its id, a folder of them" } },
     options = {
       { "--json", "print the report as one JSON object" },
       { "--removed", "list each trajectory that may not be trained on, with the reasons" },
       { "--max-drift", "RATE", "fail when more of the calls drift, as in 0.05", number = true },
     },
-    run = function(args) return require "agentbox.cli._traj_check".run(args) end,
+    run = on_place "agentbox.cli._traj_check",
   },
   {
     name = "render", summary = "one HTML page to look at trajectories with",
