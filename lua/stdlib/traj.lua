@@ -197,7 +197,7 @@ end
 ---@return string
 function M.text(message)
   local content = value_of(message.content)
-  if type(content) ~= "table" then return content or "" end
+  if type(content) ~= "table" then return content == nil and "" or tostring(content) end
   local parts = {}
   for _, part in ipairs(content) do
     if type(part) == "string" then parts[#parts + 1] = part

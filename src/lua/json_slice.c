@@ -24,7 +24,7 @@ struct plan {
     int fields, objects, columns;
     int first[MAX_FIELDS +
               2];          /* of an object: its fields are [first, next one's first) */
-    bool text[MAX_FIELDS]; /* of a column: it is JSON text, whatever it is */
+    char mark[MAX_FIELDS]; /* of a column: what stood before its path, or 0 */
     struct field field[MAX_FIELDS];
 };
 
@@ -56,14 +56,13 @@ static int object_inside(lua_State *L, struct plan *plan, int object,
 static void add_path(lua_State *L, struct plan *plan, const char *path)
 {
     int object = 0;
-    bool text = *path == '&';
-    path += text;
+    char mark = *path == '&' || *path == '$' ? *path++ : 0;
     for (const char *dot; (dot = strchr(path, '.')); path = dot + 1)
         object = object_inside(L, plan, object,
                                (struct ab_json_slice){path, (size_t)(dot - path)});
     struct ab_json_slice name = {path, strlen(path)};
     add_field(L, plan, object, name)->column = plan->columns;
-    plan->text[plan->columns++] = text;
+    plan->mark[plan->columns++] = mark;
 }
 
 /* Puts the fields of each object together. */
@@ -219,12 +218,12 @@ static void push_number(lua_State *L, struct ab_json_slice text)
         push_parsed(L, text);
 }
 
-static void push_found(lua_State *L, struct ab_json_slice text, bool as_text,
+static void push_found(lua_State *L, struct ab_json_slice text, char mark,
                        struct ab_buf *scratch)
 {
-    if (!text.s)
+    if (!text.s || (mark == '$' && *text.s != '"'))
         lua_pushnil(L);
-    else if (as_text || *text.s == '{' || *text.s == '[')
+    else if (mark == '&' || *text.s == '{' || *text.s == '[')
         lua_pushlstring(L, text.s, text.len);
     else if (*text.s == '"')
         push_string(L, text, scratch);
@@ -317,7 +316,7 @@ static int l_split(lua_State *L)
     for (int c = 0; c < plan->columns; c++) {
         lua_createtable(L, (int)n, 0);
         for (lua_Integer i = 0; i < n; i++) {
-            push_found(L, slice[i * plan->columns + c], plan->text[c], scratch);
+            push_found(L, slice[i * plan->columns + c], plan->mark[c], scratch);
             lua_rawseti(L, -2, i + 1);
         }
     }
@@ -338,7 +337,7 @@ static int l_pick(lua_State *L)
     luaL_checkstack(L, plan->columns + 4, NULL);
     struct ab_buf *scratch = abl_take_buf(L);
     for (int c = 0; c < plan->columns; c++)
-        push_found(L, found[c], plan->text[c], scratch);
+        push_found(L, found[c], plan->mark[c], scratch);
     abl_return_buf(L, 2);
     return plan->columns;
 }

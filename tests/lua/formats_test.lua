@@ -279,6 +279,47 @@ function M.test_openai_reasoning()
   lu.assertEquals(losses, {})
 end
 
+-- Some servers answer with an object where others have the text of a thought: it is none.
+function M.test_what_is_no_text_is_no_thought()
+  for _, odd in ipairs { json.object { effort = "low" }, json.array { "a" }, 7, true } do
+    local ro = made.new()
+    ro:reply(made.object("role", "assistant", "content", "Done.", "reasoning_content", odd, "reasoning", odd))
+    local t = ro:finish()
+    for _, how in ipairs { "keep", "inline" } do
+      local row = written("openai", t, { tool_args = "string", bad_args = "drop", reasoning = how })
+      lu.assertEquals(json.encode(row.messages[3]), '{"role":"assistant","content":"Done."}')
+    end
+    lu.assertEquals(written("agentbox", t).messages[3].reasoning_content, json.null)
+    lu.assertNil(written("verifiers", t).traces[1].nodes[3].message.reasoning_content)
+  end
+end
+
+function M.test_a_content_that_is_a_number_is_its_text()
+  local ro = made.new { user = -12.5 }
+  ro:reply(made.object("role", "assistant", "content", 7))
+  local row = written("sharegpt", ro:finish(), { mixed = "skip", reasoning = "drop", bad_args = "drop" })
+  lu.assertEquals({ row.conversations[1].value, row.conversations[2].value }, { "-12.5", "7" })
+end
+
+-- vLLM says null for what was not asked for, and gives the ids as the texts of its log-probs.
+function M.test_art_puts_ids_where_the_server_said_null()
+  local ro, said = made.new(), made.object("role", "assistant", "content", "Done.")
+  ro:reply(said, { tokens = { src = "token_id_strings", prompt = { 5, 6 }, out = { 7 }, lp = { -0.5 } }, raw_response = json.encode {
+    id = "x", prompt_token_ids = json.null,
+    choices = json.array { { index = 0, finish_reason = "stop", message = said, logprobs = json.null, token_ids = json.null } },
+  } })
+  local choice = written("art", ro:finish(), { form = "messages" }).messages_and_choices[3]
+  lu.assertEquals(json.encode { choice.token_ids, choice.prompt_token_ids }, "[[7],[5,6]]")
+  lu.assertEquals(choice.logprobs.content[1].token, "token_id:7")
+end
+
+function M.test_art_says_nothing_of_a_prompt_that_is_not_known()
+  local ro = made.new()
+  ro:reply(made.object("role", "assistant", "content", "Done."), { tokens = { out = { 7 }, lp = { -0.5 } }, bare = true })
+  local choice = written("art", ro:finish(), { form = "messages" }).messages_and_choices[3]
+  lu.assertEquals({ choice.prompt_token_ids, choice.token_ids[1] }, { json.null, 7 })
+end
+
 function M.test_openai_rows_end_with_the_assistant()
   local ro = made.sample()
   ro:say(made.object("role", "user", "content", "thanks"), "injected")

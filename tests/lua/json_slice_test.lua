@@ -21,6 +21,14 @@ function M.test_columns_of_a_list()
   end
 end
 
+function M.test_a_column_of_strings_holds_nothing_else()
+  local split = sys.split { "$v", "&v", "v" }
+  local n, strings = split '[{"v":"a\\n"},{"v":{"b":1}},{"v":["c"]},{"v":7},{"v":true},{"v":null},{},{"v":""}]'
+  lu.assertEquals({ n, strings[1], strings[8] }, { 8, "a\n", "" })
+  for i = 2, 7 do lu.assertNil(strings[i]) end
+  lu.assertEquals(sys.pick { "$m.v" } '{"m":{"v":{},"v":"last"}}', "last")
+end
+
 function M.test_what_is_no_list_of_objects()
   local split = sys.split { "p" }
   lu.assertEquals({ split "[]" }, { 0, {} })

@@ -21,7 +21,7 @@ local M = {
 
 local ROLES = { system = true, user = true, assistant = true, tool = true, developer = true }
 
-local of_calls = sys.split { "&id", "&function.name", "&function.arguments", "function.arguments" }
+local of_calls = sys.split { "&id", "&function.name", "&function.arguments", "$function.arguments" }
 
 local put_messages = sys.rows({ "role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name" },
   { content = true, tool_calls = true, tool_call_id = true, name = true })
@@ -63,8 +63,8 @@ local function inlined(thought, content)
 end
 
 local function thought_of(first, second)
-  if type(first) == "string" and first ~= "" then return first end
-  return type(second) == "string" and second ~= "" and second or nil
+  if first and first ~= "" then return first end
+  return second ~= "" and second or nil
 end
 
 local function last_assistant(roles, n)

@@ -82,6 +82,9 @@ end
 
 local prompt_ids_of = sys.pick { "&prompt_token_ids" }
 
+-- Servers say null for the ids that they give another way.
+local function given(text) return text ~= "null" and text or nil end
+
 --- Puts a call's token ids and log-probs on a choice, where the server's own are not there yet.
 ---@param evidence agentbox.PlaneCall[]     # of all calls
 ---@param i integer                        # the call, from 1
@@ -92,10 +95,10 @@ local prompt_ids_of = sys.pick { "&prompt_token_ids" }
 function M.add_tokens(evidence, i, out, response, memo)
   local call = evidence[i]
   if not tokens.is_rl_grade(call) then return false end
-  if not out.logprobs or out.logprobs == "null" then out.logprobs = logprobs_of(call.tokens) end
-  out.prompt_token_ids = out.prompt_token_ids or response and prompt_ids_of(response)
-    or "[" .. tokens.prompt_text(evidence, call, memo) .. "]"
-  out.token_ids = out.token_ids or tokens.text(call.tokens.out)
+  out.logprobs = given(out.logprobs) or logprobs_of(call.tokens)
+  out.prompt_token_ids = given(out.prompt_token_ids) or given(response and prompt_ids_of(response))
+    or tokens.has_prompt(call) and "[" .. tokens.prompt_text(evidence, call, memo) .. "]" or "null"
+  out.token_ids = given(out.token_ids) or tokens.text(call.tokens.out)
   return true
 end
 

@@ -51,7 +51,7 @@ local put_messages = sys.rows({ "role", "content", "tool_calls", "tool_call_id",
   { content = true, tool_calls = true, tool_call_id = true, name = true, raw = true }, true)
 local put_records = sys.rows({ "step", "tool_call_id", "name", "arguments", "result", "is_error", "duration_s" },
   { tool_call_id = true, name = true, arguments = true, result = true, is_error = true }, true)
-local calls_of = sys.split { "&id", "&function.name", "&function.arguments", "function.arguments" }
+local calls_of = sys.split { "&id", "&function.name", "&function.arguments", "$function.arguments" }
 
 -- Whether JSON text is that of a string.
 local function is_string(text) return text ~= nil and text:byte() == 34 end
@@ -88,13 +88,11 @@ local function messages_of(t, path, known, lost)
   local of, nodes, runs = columns.along(t.message_columns, path), t.columns, t.run_columns
   local role, content, calls, name, thought, raw = of.role, {}, {}, {}, {}, {}
   for i, at in ipairs(path) do
-    local said, first, run = of.content[i], of.thought[i], nodes.r[at]
+    local said, run = of.content[i], nodes.r[at]
     content[i] = is_string(said) and said or said and content_of(said, lost)
     if of.calls[i] then calls[i] = tool_calls_of(calls_at(t, at, known)) end
     name[i] = of.name[i] or run and runs.name[run + 1]
-    if first or of.reasoning[i] then
-      thought[i] = type(first) == "string" and first or type(of.reasoning[i]) == "string" and of.reasoning[i] or nil
-    end
+    thought[i] = of.thought[i] or of.reasoning[i]
     if role[i] == "assistant" and nodes.c[at] then raw[i] = choice.text(t, nodes.c[at] + 1) end
   end
   return sys.trusted(put_messages(1, #path, role, content, calls, of.id, name, thought, raw))

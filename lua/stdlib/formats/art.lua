@@ -91,7 +91,7 @@ local function same_calls(sampled, kept)
   if left == right then return true end
   local n, ids, arguments = calls_of(left or "[]")
   local m, other_ids, other_arguments = calls_of(right or "[]")
-  if n ~= m then return false end
+  if not n or n ~= m then return false end
   for i = 1, n do
     if ids[i] ~= other_ids[i] or arguments[i] ~= other_arguments[i] then return false end
   end

@@ -193,7 +193,7 @@ end
 
 ---@class agentbox.MessageColumns
 ---@field n integer
----@field role string[]
+---@field role (string?)[]
 ---@field content (string?)[]        # JSON text, as are calls, id and name
 ---@field calls (string?)[]
 ---@field id (string?)[]
@@ -202,8 +202,8 @@ end
 ---@field reasoning (string?)[]
 
 local messages_of = splitter {
-  role = "role", content = "&content", calls = "&tool_calls", id = "&tool_call_id", name = "&name", thought = "reasoning_content",
-  reasoning = "reasoning",
+  role = "$role", content = "&content", calls = "&tool_calls", id = "&tool_call_id", name = "&name",
+  thought = "$reasoning_content", reasoning = "$reasoning",
 }
 
 --- The members of messages.

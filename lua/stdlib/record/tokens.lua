@@ -174,6 +174,11 @@ function M.prompt_text(calls, call, memo)
   return text, n
 end
 
+--- Whether the server told the ids of a call's prompt.
+---@param call agentbox.PlaneCall
+---@return boolean
+function M.has_prompt(call) return call.tokens.prompt ~= nil end
+
 --- The token planes of one recorded call as plain lists.
 ---@param calls table[]    # the record's calls
 ---@param call table       # one of them
