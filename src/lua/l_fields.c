@@ -2,10 +2,11 @@
  * Only what is right is dealt with here, fast; what is wrong, and words for it, are the
  * caller's.
  *
- * A plan is { fields, defaults, required }: the first is the rules by name, the second a
- * table of values, the third a list of names. A rule is a set of kinds, or a list of such
- * a set, and what else a value must be:
- * { kinds, fields = plan, of = rule, enum = list, min =, max = }.
+ * A plan is { fields, defaults, required, count }: the first is the rules by name, the
+ * second a table of values, the third a list of names; the fourth how many fields the
+ * last copy had, so that the next is made in one piece. A rule is a set of kinds, or a
+ * list of such a set, and what else a value must be: { kinds, fields = plan, of = rule,
+ * enum = list, min =, max = }.
  */
 #include <lauxlib.h>
 #include <string.h>
@@ -205,9 +206,12 @@ static bool push_record(lua_State *L, int value, int plan, int depth)
         return false;
     luaL_checkstack(L, 20, "fields");
     int out = lua_gettop(L) + 1, fields = out + 1, key = out + 2, given = out + 3;
-    lua_newtable(L);
+    lua_rawgeti(L, plan, 4);
+    lua_Integer last = lua_tointeger(L, -1), count = 0;
+    lua_createtable(L, 0, (int)last);
+    lua_replace(L, out);
     lua_rawgeti(L, plan, 2);
-    for (lua_pushnil(L); lua_next(L, fields); lua_pop(L, 1)) {
+    for (lua_pushnil(L); lua_next(L, fields); lua_pop(L, 1), count++) {
         lua_pushvalue(L, key);
         lua_pushvalue(L, given);
         lua_rawset(L, out);
@@ -224,6 +228,11 @@ static bool push_record(lua_State *L, int value, int plan, int depth)
         if (!push_checked(L, given, given + 1, depth))
             return false;
         set_on_top(L, out, given + 2);
+        count++;
+    }
+    if (count != last) {
+        lua_pushinteger(L, count);
+        lua_rawseti(L, plan, 4);
     }
     lua_rawgeti(L, plan, 3);
     lua_replace(L, fields);

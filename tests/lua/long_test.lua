@@ -8,6 +8,9 @@ local M = {}
 
 local TURNS = 10000
 
+--- Instructions of a turn, at most.
+local TURN = 1950
+
 local echo = ab.tool.define {
   api = 1, name = "echo", description = "Says it again.", parameters = { { "n", "integer" } },
   run = function(_, args) return "said " .. args.n end,
@@ -42,6 +45,7 @@ function M.test_a_late_turn_costs_what_an_early_one_did()
   local at = measured { [1000] = true, [2000] = true, [9000] = true, [10000] = true }
   local early, late = at[2000].instructions - at[1000].instructions, at[10000].instructions - at[9000].instructions
   lu.assertTrue(early > 1000 * 500, "instructions are not counted: " .. early)
+  lu.assertTrue(early < 1000 * TURN, ("a turn takes %d instructions"):format(early // 1000))
   lu.assertTrue(late < early * 1.1, ("%d instructions early, %d late"):format(early, late))
   local before, after = at[2000].kb - at[1000].kb, at[10000].kb - at[9000].kb
   lu.assertTrue(after < before * 1.5, ("%.0f KB early, %.0f KB late"):format(before, after))

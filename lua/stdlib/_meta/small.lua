@@ -36,6 +36,7 @@ local fields = {}
 ---@field [1] table<string, agentbox.sys.FieldRule>
 ---@field [2] table<string, any>   # defaults
 ---@field [3] string[]             # required
+---@field [4] integer              # fields of the last copy
 
 ---@param map any
 ---@param plan agentbox.sys.FieldPlan

@@ -36,10 +36,8 @@ local function new_progress(opts)
   return { opts = opts, repeats = 0, malformed = 0, empty = 0 }
 end
 
-local function stuck(progress, what)
-  local limit = progress.opts["max_" .. what]
-  return limit > 0 and progress[what] >= limit
-end
+-- Whether a count has reached its limit; 0 is no limit.
+local function stuck(count, limit) return limit > 0 and count >= limit end
 
 --- Whether a turn said, called and heard the same as the one before.
 local function is_repeated(progress, message, results)
@@ -66,10 +64,11 @@ local function note_turn(progress, message, results)
   progress.repeats = is_repeated(progress, message, results) and progress.repeats + 1 or 1
   progress.malformed = unusable(results) and progress.malformed + 1 or 0
   progress.empty = 0
-  if stuck(progress, "repeats") then
+  local opts = progress.opts
+  if stuck(progress.repeats, opts.max_repeats) then
     return "no_progress", ("%d identical turns in a row"):format(progress.repeats)
   end
-  if stuck(progress, "malformed") then
+  if stuck(progress.malformed, opts.max_malformed) then
     return "no_progress", ("%d turns in a row without a usable call"):format(progress.malformed)
   end
 end
@@ -96,7 +95,7 @@ local function without_calls(ctx, response, progress, opts)
   if response.finish.norm == "content_filter" then return "model_abort", "the server filtered the reply" end
   if response.finish.norm == "length" then return "call_length", "the output limit was reached before any text" end
   progress.empty = progress.empty + 1
-  if stuck(progress, "empty") then return "no_progress", ("%d empty replies in a row"):format(progress.empty) end
+  if stuck(progress.empty, opts.max_empty) then return "no_progress", ("%d empty replies in a row"):format(progress.empty) end
   ctx:inject("user", NUDGE)
 end
 

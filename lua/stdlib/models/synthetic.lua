@@ -143,7 +143,7 @@ local function plain_message(answer, request, position)
 end
 
 local function plain_response(name, request, answer, queued)
-  local position = #request.messages
+  local position = tostring(#request.messages)
   local message, said, finish = plain_message(answer, request, position)
   if not message then return nil end
   local usage = answer.usage and usage_of(answer.usage) or nil

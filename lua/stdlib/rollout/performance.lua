@@ -18,14 +18,13 @@ local GRACE_S = 10
 local Performance = {}
 Performance.__index = Performance
 
---- Called by the agent, through ctx:pause.
-function Performance:pause()
+-- Until somebody asks for turns.
+local function wait_for_turns(self)
   while self.allowance <= 0 do
     self.paused = true
     if self.waiter then self.waiter:wake() end
     fiber.park()
   end
-  self.allowance = self.allowance - 1
 end
 
 local function traced(problem)
@@ -80,7 +79,10 @@ function M.new(agent, ctx, limits)
   local self = setmetatable({
     agent = agent, ctx = ctx, limits = limits, allowance = 0, paused = false, ended = false,
   }, Performance)
-  ctx.pause = function() self:pause() end
+  ctx.pause = function()
+    if self.allowance <= 0 then wait_for_turns(self) end
+    self.allowance = self.allowance - 1
+  end
   return self
 end
 

@@ -28,7 +28,7 @@ end
 function plan_of(record)
   local plan = plans[record]
   if plan then return plan end
-  plan = { {}, {}, {} }
+  plan = { {}, {}, {}, 0 }
   plans[record] = plan
   for name, field in pairs(record) do
     plan[1][name], plan[2][name] = rule_of(field), field.default
