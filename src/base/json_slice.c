@@ -2,6 +2,9 @@
 
 #include <endian.h>
 #include <string.h>
+#ifdef __SSE2__
+#    include <emmintrin.h>
+#endif
 
 #include "base/json_scan.h"
 
@@ -70,10 +73,95 @@ static const char *next_mark(const char *p, const char *end)
     return p;
 }
 
+#ifdef __SSE2__
+
+enum { BLOCK = 64 };
+
+/* Where in a block something stands, a bit a byte. */
+struct marks {
+    uint64_t quotes, opens, closes, slashes;
+};
+
+static inline uint64_t where(__m128i v, char c)
+{
+    return (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8(c)));
+}
+
+static inline struct marks marks_of(const char *p)
+{
+    struct marks m = {0};
+    for (int i = 0; i < BLOCK; i += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
+        __m128i w = _mm_or_si128(v, _mm_set1_epi8(0x20));
+        m.quotes |= where(v, '"') << i;
+        m.slashes |= where(v, '\\') << i;
+        m.opens |= where(w, '{') << i;
+        m.closes |= where(w, '}') << i;
+    }
+    return m;
+}
+
+/* A bit for each byte from an odd quote to the next one. */
+static inline uint64_t inside_of(uint64_t quotes)
+{
+    for (int shift = 1; shift < BLOCK; shift *= 2)
+        quotes ^= quotes << shift;
+    return quotes;
+}
+
+/* Goes through blocks without a backslash, from outside of any string, up to where that
+ * ends or the depth becomes 0. */
+static const char *skip_blocks(const char *p, const char *end, size_t *depth)
+{
+    while (end - p >= BLOCK) {
+        struct marks m = marks_of(p);
+        if (m.slashes)
+            break;
+        uint64_t outside = ~inside_of(m.quotes);
+        const char *next = p + BLOCK;
+        if (!(outside >> (BLOCK - 1))) { /* the last string goes on */
+            unsigned last = BLOCK - 1 - (unsigned)__builtin_clzll(m.quotes);
+            outside &= ((uint64_t)1 << last) - 1;
+            next = p + last;
+        }
+        uint64_t opens = m.opens & outside, closes = m.closes & outside;
+        size_t closed = (size_t)__builtin_popcountll(closes);
+        if (closed < *depth) {
+            *depth += (size_t)__builtin_popcountll(opens) - closed;
+        } else {
+            for (uint64_t both = opens | closes; both; both &= both - 1) {
+                *depth = opens & both & -both ? *depth + 1 : *depth - 1;
+                if (*depth == 0)
+                    return p + __builtin_ctzll(both) + 1;
+            }
+        }
+        p = next < p + BLOCK ? skip_string(next, end) : next;
+    }
+    return p;
+}
+
+#else
+
+static const char *skip_blocks(const char *p, const char *end, size_t *depth)
+{
+    (void)end;
+    (void)depth;
+    return p;
+}
+
+#endif
+
+/* p is at the opening bracket; returns what is behind the closing one. */
 static const char *skip_container(const char *p, const char *end)
 {
-    size_t depth = 0;
-    while ((p = next_mark(p, end)) < end) {
+    size_t depth = 1;
+    for (p++;;) {
+        p = skip_blocks(p, end, &depth);
+        if (depth == 0)
+            return p;
+        p = next_mark(p, end);
+        if (p == end)
+            return end;
         if (*p == '"') {
             p = skip_string(p, end);
             continue;
@@ -83,7 +171,6 @@ static const char *skip_container(const char *p, const char *end)
         if (depth == 0)
             return p;
     }
-    return end;
 }
 
 bool ab_json_open(struct ab_json_walk *walk, char bracket)

@@ -118,13 +118,45 @@ static void test_keys(void **state)
     assert_false(ab_json_is_key(other, "role", 4));
 }
 
+/* Containers longer than a block of the fast way, with strings across its ends. */
+static void test_long_containers(void **state)
+{
+    (void)state;
+    for (size_t shift = 0; shift < 130; shift++) {
+        struct ab_buf text;
+        ab_buf_init(&text, 0);
+        ab_buf_put(&text, "{\"v\":[", 6);
+        size_t start = text.len - 1;
+        for (size_t i = 0; i < shift; i++)
+            ab_buf_putc(&text, ' ');
+        for (int i = 0; i < 9; i++) {
+            const char *item = i == 5
+                                   ? "{\"a\":\"q\\\"]}\\\\\",\"b\":[[]]},"
+                                   : "{\"token\":\"a]b\",\"top\":[],\"x\":{\"y\":-1.5}},";
+            ab_buf_put(&text, item, strlen(item));
+        }
+        ab_buf_put(&text, "\"]\"]", 4);
+        size_t stop = text.len;
+        ab_buf_put(&text, ",\"w\":1}", 7);
+        char *copy = exact_copy(text.data, text.len);
+        struct ab_json_walk walk = {copy, copy + text.len};
+        struct ab_json_slice key, value;
+        assert_true(ab_json_open(&walk, '{') && ab_json_next_key(&walk, &key));
+        value = ab_json_value(&walk);
+        assert_ptr_equal(value.s, copy + start);
+        assert_int_equal(value.len, stop - start);
+        assert_true(ab_json_next_key(&walk, &key) && *key.s == 'w');
+        free(copy);
+        ab_buf_fini(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_text_cut_anywhere),
-        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_members),           cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_text_cut_anywhere), cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_long_containers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,14 +173,14 @@ function M.of(t, opts)
   return rows
 end
 
-local FILL = { mask = { "1,", "0," }, bool = { "true,", "false," } }
+local FILL = { mask = { "1", "0" }, bool = { "true", "false" } }
 
--- One segment's part of a list, with a comma at the end.
+-- One segment's part of a list.
 local function part(seg, what)
-  if what == "ids" then return seg.ids .. "," end
-  if what == "lp" then return seg.lp and seg.lp .. "," or ("0.0,"):rep(seg.n) end
-  if what == "labels" then return seg.lp and seg.ids .. "," or ("-100,"):rep(seg.n) end
-  return FILL[what][seg.lp and 1 or 2]:rep(seg.n)
+  if what == "ids" then return seg.ids end
+  if what == "lp" then return seg.lp or ("0.0"):rep(seg.n, ",") end
+  if what == "labels" then return seg.lp and seg.ids or ("-100"):rep(seg.n, ",") end
+  return FILL[what][seg.lp and 1 or 2]:rep(seg.n, ",")
 end
 
 --- A list of a row as JSON text: `ids`, `mask` (1 and 0), `bool` (the mask as true and false), `lp` (0.0 where the mask
@@ -194,7 +194,7 @@ function M.list(row, what, side)
   local to = side == "prompt" and row.first - 1 or #row.segs
   local parts = {}
   for i = from, to do parts[#parts + 1] = part(row.segs[i], what) end
-  return sys.trusted("[" .. table.concat(parts):sub(1, -2) .. "]")
+  return sys.trusted("[" .. table.concat(parts, ",") .. "]")
 end
 
 --- A list of one value for every id of a row.
@@ -202,7 +202,7 @@ end
 ---@param text string
 ---@return agentbox.JsonRaw
 function M.fill(row, text)
-  return sys.trusted("[" .. (text .. ","):rep(row.n):sub(1, -2) .. "]")
+  return sys.trusted("[" .. text:rep(row.n, ",") .. "]")
 end
 
 --- The places of the trained outputs in a row, `[[begin, end), ...]` from 0.
