@@ -18,10 +18,10 @@
 #define TEXT_MAX 4096
 
 /* What would show that somebody was here. Every packet passes the loopback's counters, so
- * what only packets can leave (closing connections, routes, the rest of the statistics)
- * needs no look of its own. */
+ * what only packets can leave (closing connections, the rest of the statistics) needs no
+ * look of its own. A socket that was connected and never sent leaves a route of IPv6. */
 static const char *const traces[] = {"self/net/dev", "self/net/snmp", "self/net/snmp6",
-                                     "self/net/ip6_flowlabel"};
+                                     "self/net/ip6_flowlabel", "self/net/rt6_stats"};
 #define TRACES (sizeof traces / sizeof *traces)
 
 static struct text {
