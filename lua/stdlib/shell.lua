@@ -11,7 +11,8 @@
 --- the shell has: what a command prints does not look like it.
 ---
 --- A shell reads its stdin byte by byte, since what it starts might want the rest. So a native one has its script in a
---- file that grows (src/rt/script.h), and waits at the end of each command for a byte from a pipe.
+--- file that grows (src/rt/script.h), and waits at the end of each command for a byte from a pipe. An ordinary user's has
+--- not: root inside is that user, whose files it may write to.
 local err = require "agentbox.err"
 local processes = require "agentbox.backends._process"
 local rand = require "agentbox.sys.rand"
@@ -173,7 +174,7 @@ function M.open(sandbox, opts)
   opts = schema.options(opts or {}, { cwd = { "string" }, user = { "string|integer" }, env = { "map" } }, "sandbox:shell")
   local self = setmetatable({ _sandbox = sandbox, _spawn = {
     cwd = opts.cwd, user = opts.user, env = opts.env, max_output_bytes = READ_MAX,
-  }, _form = sandbox.kind == "native" and SCRIPT or PIPE }, Shell)
+  }, _form = sandbox.kind == "native" and sandbox._raw:user_count() > 1 and SCRIPT or PIPE }, Shell)
   local ok, problem = start(self)
   if not ok then return nil, problem end
   return self

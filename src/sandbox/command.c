@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -38,12 +39,19 @@ static int open_pipe(int ends[2], bool we_write)
     return fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 
-/* One file for both sides: we only write at places that we name. */
+/* Only we may write to it: a file's writers wait for each other, so whoever wrote there
+ * without end would keep us, and the engine with us, from adding a line. Its owner is
+ * nobody whom the sandbox knows (but for an ordinary user's: see lua/stdlib/shell.lua).
+ */
 static int open_script(int ends[2])
 {
-    ends[1] = memfd_create("agentbox-script", MFD_CLOEXEC);
-    ends[0] = ends[1] < 0 ? -1 : fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
-    return ends[0] < 0 ? -1 : 0;
+    char path[40];
+    ends[0] = memfd_create("agentbox-script", MFD_CLOEXEC);
+    if (ends[0] < 0 || fchmod(ends[0], 0444) < 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+    ends[1] = open(path, O_RDONLY | O_CLOEXEC);
+    return ends[1] < 0 ? -1 : 0;
 }
 
 static int open_stdio(struct ends *e, const struct ab_command *cmd)

@@ -68,4 +68,17 @@ function M.test_two_at_once_are_refused()
   lu.assertErrorMsgContains("unknown", sh.run, sh, "true", { timeout = 1 })
 end
 
+-- Whoever writes to a file keeps its other writers waiting: here the engine's loop, with all that it does.
+function M.test_nobody_inside_writes_to_the_script_of_a_shell()
+  assert(sb:write("bin/bash", "#!/bin/sh\ngrep flags /proc/self/fdinfo/0 >/tmp/flags\nexec /bin/bash \"$@\"\n", { mode = 493 }))
+  local sh <close> = assert(sb:shell { env = { PATH = "/workspace/bin:/usr/bin:/bin" } })
+  local out = assert(sh:run [[
+for fd in /proc/$$/fd/*; do
+  case $(readlink $fd) in *memfd*) (exec 3<>$fd) 2>/dev/null && echo opened $fd; chmod 666 $fd 2>/dev/null && echo changed $fd ;; esac
+done]])
+  lu.assertEquals(out.output, "")
+  local flags = assert(sb:read "/tmp/flags"):match "%d+"
+  lu.assertEquals((tonumber(flags, 8) or 1) & 3, 0, "not for reading only: " .. flags)
+end
+
 return M
