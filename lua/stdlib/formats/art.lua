@@ -100,6 +100,17 @@ end
 
 local finish_of = sys.pick { "finish_reason" }
 
+local FINISHES = setmetatable({}, { __index = function(_, finish) return json.encode(finish) end })
+for _, finish in ipairs { "stop", "tool_calls", "length" } do FINISHES[finish] = json.encode(finish) end
+
+-- The usual members, as they are written.
+local KEYS = {}
+for _, name in ipairs { "finish_reason", "index", "message", "logprobs", "prompt_token_ids", "token_ids", "stop_reason" } do
+  KEYS[name] = (",%s:"):format(json.encode(name))
+end
+
+local ALWAYS = { "logprobs", "message", "prompt_token_ids", "token_ids" }
+
 -- The members of a choice, in the order that they are written in, and their JSON texts by name.
 local function members_of(found)
   local names, texts = { "finish_reason", "index" }, {}
@@ -108,7 +119,7 @@ local function members_of(found)
     if texts[key] == nil and key ~= "finish_reason" and key ~= "index" then names[#names + 1] = key end
     texts[key] = values[i]
   end
-  for _, name in ipairs { "logprobs", "message", "prompt_token_ids", "token_ids" } do
+  for _, name in ipairs(ALWAYS) do
     if not texts[name] then names[#names + 1] = name end
   end
   return names, texts
@@ -132,13 +143,19 @@ local function choice_of(job, at, call, lost)
     end
     message = texts.message
   end
-  texts.finish_reason, texts.index, texts.message, texts.logprobs = json.encode(finish), "0", message, texts.logprobs or "null"
+  texts.finish_reason, texts.index, texts.message = FINISHES[finish], "0", message
+  texts.logprobs = texts.logprobs or "null"
   if not choice.add_tokens(job.evidence, call, texts, response, job.memo) then lost(choice.NO_TOKENS) end
-  local parts = {}
+  local parts, n = {}, 0
   for _, name in ipairs(names) do
-    if texts[name] then parts[#parts + 1] = ("%s:%s"):format(json.encode(name), texts[name]) end
+    if texts[name] then
+      parts[n + 1], parts[n + 2] = KEYS[name] or (",%s:"):format(json.encode(name)), texts[name]
+      n = n + 2
+    end
   end
-  return "{" .. table.concat(parts, ",") .. "}"
+  parts[1] = "{" .. parts[1]:sub(2)
+  parts[n + 1] = "}"
+  return table.concat(parts)
 end
 
 -- Templates and servers look at the content of every message.
