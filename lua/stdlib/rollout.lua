@@ -87,6 +87,7 @@ function Rollout:_new_ctx()
     session = plan.id, run_id = plan.run_id, seed = plan.seed, sampling = plan.sampling,
   }
   for _, message in ipairs(plan.prompt) do ctx:say(message, "prompt") end
+  plan.prompt = nil -- the context has it
   return ctx
 end
 

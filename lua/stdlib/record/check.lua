@@ -13,23 +13,24 @@ local M = {}
 ---@field where string
 ---@field msg string
 
+--- It has nothing until there is something: thousands of rollouts wait for their first answer.
 ---@class agentbox.RecordChecker
----@field found agentbox.Violation[]
----@field private ids table<string, table<string, integer>>   # model → response id → call
+---@field private found? agentbox.Violation[]
+---@field private ids? table<string, table<string, integer>>   # model → response id → call
 ---@field private failed? table<integer, boolean>              # calls
----@field private unused table<integer, boolean>              # calls of the agent of which no message came
+---@field private unused? table<integer, boolean>              # calls of the agent of which no message came
 ---@field private calls integer
----@field private asked table<integer, table>                 # assistant node → its calls
----@field private answered table<integer, integer>            # assistant node → how many of them
----@field private owner table<integer, integer>               # tool node → the assistant node it answers
-local Checker = {}
+---@field private asked? table<integer, table>                 # assistant node → its calls
+---@field private answered? table<integer, integer>            # assistant node → how many of them
+---@field private owner? table<integer, integer>               # tool node → the assistant node it answers
+local Checker = { calls = 0 }
 Checker.__index = Checker
 
 ---@return agentbox.RecordChecker
-function M.new()
-  return setmetatable({
-    found = {}, ids = {}, unused = {}, calls = 0, asked = {}, answered = {}, owner = {},
-  }, Checker)
+function M.new() return setmetatable({}, Checker) end
+
+local function begin(self)
+  self.ids, self.unused, self.asked, self.answered, self.owner = {}, {}, {}, {}, {}
 end
 
 local NO_CALLS = {}
@@ -41,7 +42,8 @@ end
 
 local function add(self, rule, what, index, msg)
   local where = index and ("%s[%d]"):format(what, index) or what
-  self.found[#self.found + 1] = { rule = rule, where = where, msg = msg }
+  self.found = self.found or {}
+  table.insert(self.found, { rule = rule, where = where, msg = msg })
 end
 
 --- A call, in the order of their numbers. A server may give one id to several answers; that is no fault of the record,
@@ -54,6 +56,7 @@ end
 ---@return integer? earlier    # the call that got the same id
 function Checker:call(index, purpose, failed, id, model)
   if index ~= self.calls then add(self, 4, "calls", self.calls, ("has the number %s"):format(index)) end
+  if not self.asked then begin(self) end
   self.calls = self.calls + 1
   if failed then
     self.failed = self.failed or {}
@@ -126,8 +129,10 @@ function Checker:node(index, parent, origin, call, message)
     add(self, 5, "nodes", index, "has a call but was not sampled")
   end
   if message.role == "assistant" then
+    if not self.asked then begin(self) end
     self.asked[index], self.answered[index] = value_of(message.tool_calls) or NO_CALLS, 0
   elseif origin == "tool" then
+    if not self.asked then begin(self) end
     answer(self, index, parent, message.tool_call_id)
   end
 end
@@ -146,14 +151,14 @@ end
 ---@param line table
 ---@return agentbox.Violation[] violations   # all there are
 function Checker:finish(line)
-  for index = 0, next(self.unused) and self.calls - 1 or -1 do
+  for index = 0, self.unused and next(self.unused) and self.calls - 1 or -1 do
     if self.unused[index] then add(self, 5, "calls", index, "no message came of it") end
   end
   check_reward(self, line)
   if line.finished < line.started then add(self, 10, "finished", nil, "before started") end
   local low, high = value_of(line.policy.version_min), value_of(line.policy.version_max)
   if low and high and low > high then add(self, 11, "policy", nil, "version_min is above version_max") end
-  return self.found
+  return self.found or {}
 end
 
 local function feed_call(checker, call)

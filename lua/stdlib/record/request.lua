@@ -9,41 +9,40 @@ local M = {}
 
 local outgoing = wire.outgoing
 
+--- Messages on the way to a leaf. On a whole path they are all nodes that there are up to the last, each of which follows
+--- the one before: it needs no lists of its own.
 ---@class agentbox.RecordPath
----@field leaf integer
 ---@field count integer
----@field whole boolean                # they are all nodes there are up to the last, each of which follows the one before
----@field messages agentbox.Message[]   # of a whole path the recorder's own lists, which may be longer than it
----@field contents any[]                # and what they said when they were recorded
----@field nodes? integer[]              # their numbers + 1; nil for a whole path
 ---@field clean boolean                 # a server gets them as they are
+---@field nodes? integer[]              # their numbers + 1; nil for a whole path, as are the next three
+---@field leaf? integer
+---@field messages? agentbox.Message[]
+---@field contents? any[]               # what they said when they were recorded
 ---@field done? integer                 # how many of them the hasher has had
 ---@field form? string
----@field list? agentbox.Message[]      # what was compared with it last
+---@field list? agentbox.Message[]|false   # what was compared with it last
 
 -- A path that goes on from `path` to the leaf, when that is one.
 local function whole_path(rec, path, leaf)
-  if not path or not path.whole or leaf < path.leaf then
-    path = { leaf = -1, count = 0, messages = rec._said, contents = rec._contents, clean = true, whole = true }
-  end
-  local messages = path.messages
+  if not path or path.nodes or leaf < path.count - 1 then path = { count = 0, clean = true, list = false } end
+  local messages = rec._said
   for n = path.count + 1, leaf + 1 do
     if path.clean and outgoing(messages[n]) ~= messages[n] then path.clean = false end
   end
-  path.leaf, path.count = leaf, leaf + 1
+  path.count = leaf + 1
   return path
 end
 
 -- The same between branches.
 local function branch_path(rec, path, leaf)
   local parents, fresh, at = rec._p, {}, leaf
-  local from = path and not path.whole and path.leaf
+  local from = path and path.leaf
   while at and at ~= from do
     fresh[#fresh + 1] = at
     at = parents[at + 1]
   end
   if not from or at ~= from then
-    path = { count = 0, messages = {}, contents = {}, nodes = {}, clean = true, whole = false }
+    path = { count = 0, messages = {}, contents = {}, nodes = {}, clean = true }
   end
   path.leaf = leaf
   for i = #fresh, 1, -1 do
@@ -68,15 +67,16 @@ end
 local LOOK_BACK = 256
 
 -- Whether these are the messages of the path, as they were recorded and as a server gets them.
-local function is_path(path, messages, count)
+local function is_path(rec, path, messages, count)
   if not path.clean or count ~= path.count then return false end
   local from = path.list == messages and count > LOOK_BACK and count - LOOK_BACK or 1
   path.list = messages
-  return list.same(messages, path.messages, "content", path.contents, from, count)
+  local recorded, contents = path.messages or rec._said, path.contents or rec._contents
+  return list.same(messages, recorded, "content", contents, from, count)
 end
 
 local function messages_text(rec, path)
-  if path.whole then return rec._m:joined(path.count) end
+  if not path.nodes then return rec._m:joined(path.count) end
   local texts = {}
   for i, node in ipairs(path.nodes) do texts[i] = rec._m:get(node) end
   return "[" .. table.concat(texts, ",") .. "]"
@@ -91,7 +91,7 @@ end
 function M.history(rec, leaf, messages)
   if rec._altered then return nil end
   local path = path_to(rec, leaf)
-  return is_path(path, messages, #messages) and messages_text(rec, path) or nil
+  return is_path(rec, path, messages, #messages) and messages_text(rec, path) or nil
 end
 
 -- The request of a model that has no server: its bytes follow from the path, and only their hash is made. Nil when the
@@ -123,7 +123,7 @@ function M.of(rec, opts)
   local unsent, leaf = source.unsent, opts.leaf
   if unsent and unsent.form and leaf then
     local path = path_to(rec, leaf)
-    local text = is_path(path, unsent.request.messages, unsent.count) and unsent_text(rec, path, unsent.form)
+    local text = is_path(rec, path, unsent.request.messages, unsent.count) and unsent_text(rec, path, unsent.form)
     if text then return text end
   end
   if not source.raw_request then return nil end
