@@ -148,9 +148,10 @@ void ab_fiber_limit(struct ab_fiber *f, size_t memory_bytes, uint64_t cpu_ns);
 void ab_fiber_make_ready(struct ab_fiber *f);
 
 /* The same, but it goes before those that bring new work: for one whom another fiber
- * woke, or whose command or job has ended: it holds, or was just given, what others wait
- * for, and a processor may be idle until it goes on. And for one whose time has come.
- * They do not starve the others. */
+ * woke, or whose command has ended or sandbox is ready: it holds, or was just given, what
+ * others wait for, and a processor may be idle until it goes on. And for one whose time
+ * has come. Not for jobs on threads: syncs of records that others join while they wait
+ * their turn are fewer. They do not starve the others. */
 void ab_fiber_make_ready_soon(struct ab_fiber *f);
 
 /* Binding side: anchor first, start second, wait last.

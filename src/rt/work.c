@@ -49,7 +49,6 @@ static const struct ab_op_class work_class = {
     .name = "work",
     .stop = stop,
     .fini = fini,
-    .soon = true,
 };
 
 static void *wait_to_end(void *end)
