@@ -1,5 +1,6 @@
-/* l_sandbox_file.c - files of a sandbox. Small things run on the spot; trees go to a pool
- * thread, with descriptors of their own, so that the sandbox may be closed meanwhile. */
+/* l_sandbox_file.c - files of a sandbox. Small things run on the spot; trees, and what
+ * those inside could make wait, go to a pool thread, with descriptors of their own, so
+ * that the sandbox may be closed meanwhile. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -62,33 +63,6 @@ static int l_read(lua_State *L)
     int rc = lua_pcall(L, 1, 1, 0); /* the bytes must be freed when Lua's heap is full */
     ab_buf_fini(&buf);
     return rc == LUA_OK ? 1 : lua_error(L);
-}
-
-static const char *const write_keys[] = {"append", "exclusive", "mode",
-                                         "uid",    "gid",       NULL};
-
-/* Sandbox:write(path, bytes [, opts]) */
-static int l_write(lua_State *L)
-{
-    struct ab_tree t;
-    struct ab_err err;
-    size_t len;
-    const char *path = abl_check_path(L, 2);
-    const char *data = luaL_checklstring(L, 3, &len);
-    abl_check_keys(L, 4, write_keys);
-    struct ab_file_write how = {
-        .append = abl_opt_boolean(L, 4, "append", false),
-        .exclusive = abl_opt_boolean(L, 4, "exclusive", false),
-        .mode = (int)check_mode(L, 4, -1),
-        .uid = abl_opt_integer(L, 4, "uid", -1),
-        .gid = abl_opt_integer(L, 4, "gid", -1),
-    };
-    if (!abl_open_tree(L, 1, &t, &err))
-        return abl_push_err(L, &err, "sandbox.write");
-    bool entered = ab_file_enter(&t);
-    int rc = ab_file_write(&t, path, data, len, &how, &err);
-    ab_file_leave(entered);
-    return answer(L, rc, &err, "sandbox.write");
 }
 
 static const char *type_name(char type)
@@ -197,6 +171,9 @@ struct job {
     char *path, *to;          /* own */
     bool recursive;
     size_t max;
+    char *data; /* owns */
+    size_t len;
+    struct ab_file_write write;
     struct ab_file_copy copy;
     struct entries entries;
     int rc;
@@ -223,6 +200,7 @@ static void job_free(void *arg)
     ab_tally_unref(job->tally);
     free(job->path);
     free(job->to);
+    free(job->data);
     free(job);
 }
 
@@ -325,20 +303,69 @@ static int l_tree(lua_State *L)
     return list_with(L, true, "sandbox.tree");
 }
 
+static int push_answer(lua_State *L, struct ab_op *op)
+{
+    struct job *job = ab_work_job(op);
+    if (op->err)
+        return abl_push_err(L, op->err, job->op);
+    return answer(L, job->rc, &job->err, job->op);
+}
+
+static int run_write(struct job *job)
+{
+    bool entered = ab_file_enter(&job->tree);
+    int rc =
+        ab_file_write(&job->tree, job->path, job->data, job->len, &job->write, &job->err);
+    ab_file_leave(entered);
+    return rc;
+}
+
+static const char *const write_keys[] = {"append", "exclusive", "mode",
+                                         "uid",    "gid",       NULL};
+
+/* Sandbox:write(path, bytes [, opts]). A file's writers wait for each other, and those
+ * inside may write for minutes: then it is not the loop that waits. */
+static int l_write(lua_State *L)
+{
+    struct ab_tree t;
+    struct ab_err err;
+    size_t len;
+    const char *path = abl_check_path(L, 2);
+    const char *data = luaL_checklstring(L, 3, &len);
+    abl_check_keys(L, 4, write_keys);
+    struct ab_file_write how = {
+        .append = abl_opt_boolean(L, 4, "append", false),
+        .exclusive = abl_opt_boolean(L, 4, "exclusive", false),
+        .mode = (int)check_mode(L, 4, -1),
+        .uid = abl_opt_integer(L, 4, "uid", -1),
+        .gid = abl_opt_integer(L, 4, "gid", -1),
+    };
+    struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    bool wait = s->sb && ab_sandbox_inhabited(s->sb);
+    struct ab_anchor *anchor = wait ? abl_anchor(L) : NULL;
+    if (!abl_open_tree(L, 1, &t, &err))
+        return abl_push_err(L, &err, "sandbox.write");
+    if (!wait) {
+        bool entered = ab_file_enter(&t);
+        int rc = ab_file_write(&t, path, data, len, &how, &err);
+        ab_file_leave(entered);
+        return answer(L, rc, &err, "sandbox.write");
+    }
+    struct job *job = new_job(&t, path, "sandbox.write");
+    job->run = run_write;
+    job->write = how;
+    job->data = ab_xstrndup(data, len);
+    job->len = len;
+    writes_to(job, s);
+    return start_job(L, anchor, job, push_answer);
+}
+
 static int run_remove(struct job *job)
 {
     bool entered = ab_file_enter(&job->tree);
     int rc = ab_file_remove(&job->tree, job->path, job->recursive, &job->err);
     ab_file_leave(entered);
     return rc;
-}
-
-static int push_removed(lua_State *L, struct ab_op *op)
-{
-    struct job *job = ab_work_job(op);
-    if (op->err)
-        return abl_push_err(L, op->err, "sandbox.remove");
-    return answer(L, job->rc, &job->err, job->op);
 }
 
 /* Sandbox:remove(path [, recursive]) */
@@ -355,7 +382,7 @@ static int l_remove(lua_State *L)
     job->run = run_remove;
     writes_to(job, abl_check_sandbox(L, 1));
     job->recursive = recursive;
-    return start_job(L, anchor, job, push_removed);
+    return start_job(L, anchor, job, push_answer);
 }
 
 static int run_copy(struct job *job)

@@ -173,6 +173,9 @@ int ab_sandbox_take_view(int sock, struct ab_err *err) AB_MUST_CHECK;
 int ab_sandbox_undisturbed(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
 void ab_sandbox_snapshot_end(struct ab_sandbox *sb);
 
+/* Whether a process besides pid 1 is alive. Where it cannot be seen, one may be. */
+bool ab_sandbox_inhabited(const struct ab_sandbox *sb);
+
 /* Whether it is ready and its pid 1 has not ended. */
 bool ab_sandbox_alive(const struct ab_sandbox *sb);
 

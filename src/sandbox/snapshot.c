@@ -16,8 +16,7 @@
 /* So many layers do not lie below one sandbox: each costs every later one time. */
 #define PILE_MAX 32
 
-/* Whether a process besides pid 1 is alive. Where it cannot be seen, one may be. */
-static bool is_inhabited(const struct ab_sandbox *sb)
+bool ab_sandbox_inhabited(const struct ab_sandbox *sb)
 {
     char path[64], text[16];
     if (sb->tally->alive)
@@ -189,7 +188,7 @@ int ab_sandbox_snapshot(struct ab_sandbox *sb, struct ab_err *err)
         s->taken = ab_layer_ref(sb->layer);
         return 0;
     }
-    bool copy = is_inhabited(sb) || (ab_zygote_facts() & AB_WIRE_NO_SWAP);
+    bool copy = ab_sandbox_inhabited(sb) || (ab_zygote_facts() & AB_WIRE_NO_SWAP);
     return copy ? begin_copy(sb, err) : begin_swap(sb, err);
 }
 

@@ -199,6 +199,24 @@ function M.test_files()
   lu.assertEquals(select(2, sb:stat "a").code, "notfound")
 end
 
+-- A file's writers wait for each other, and those inside may write for minutes: the loop goes on meanwhile.
+function M.test_a_write_beside_others_keeps_nobody_waiting()
+  local _ <close> = assert(sb:spawn "while :; do echo inside >/tmp/shared; done")
+  for _, opts in ipairs { {}, { mode = 384 }, { append = true } } do
+    local others
+    async.spawn(function() others = true end)
+    lu.assertTrue(sb:write("/tmp/shared", "from\0outside", opts))
+    lu.assertTrue(others, "the loop waited")
+  end
+  lu.assertEquals(assert(sb:stat "/tmp/shared").mode, 384)
+  lu.assertTrue(sb:write("/tmp/own", "a\0b", { exclusive = true }))
+  lu.assertTrue(sb:write("/tmp/own", "c", { append = true }))
+  lu.assertEquals(assert(sb:read "/tmp/own"), "a\0bc")
+  local ok, err = sb:write("/tmp/own", "d", { exclusive = true })
+  lu.assertNil(ok)
+  lu.assertEquals({ err.code, err.op }, { "exists", "sandbox.write" })
+end
+
 function M.test_bytes_survive()
   local bytes = {}
   for i = 0, 255 do bytes[i + 1] = string.char(i) end
