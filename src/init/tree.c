@@ -11,6 +11,7 @@
  * appear beneath the second, whatever the sandbox does: paths through /proc/PID/root
  * would lead there.
  */
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -79,6 +80,17 @@ static int set_dir(int fs, const char *key, int tree, const char *name)
     return rc;
 }
 
+/* A layer that changed nothing there, as most do with /usr: each that is stacked makes
+ * every look-up longer. */
+static bool is_bare(int layer, const char *name)
+{
+    char entries[256];
+    int dir = openat(layer, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ssize_t n = dir < 0 ? -1 : getdents64(dir, entries, sizeof entries);
+    sys_close(&dir);
+    return n == 48; /* "." and ".." take 24 bytes each */
+}
+
 /* One overlay, by descriptors: no path is in the mount options, so none shows inside. */
 static int make_overlay(struct zygote *z, struct box *b, const char *up, const char *work,
                         int lower)
@@ -88,7 +100,8 @@ static int make_overlay(struct zygote *z, struct box *b, const char *up, const c
         return -1;
     int tree = -1, rc = 0;
     for (uint32_t i = 0; rc == 0 && i < b->spec.layers; i++)
-        rc = set_dir(fs, "lowerdir+", b->layers[i], up);
+        if (!is_bare(b->layers[i], up))
+            rc = set_dir(fs, "lowerdir+", b->layers[i], up);
     if (rc == 0 && set_dir(fs, "lowerdir+", lower, ".") == 0 &&
         set_dir(fs, "upperdir", b->upper, up) == 0 &&
         set_dir(fs, "workdir", b->upper, work) == 0 &&

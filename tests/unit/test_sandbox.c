@@ -66,7 +66,7 @@ static int run(struct ab_sandbox *sb, const char *text, char *out, size_t room)
     close(child.out);
     close(child.err);
     close(child.ctl);
-    ab_tally_leave(child.tally, child.leaf);
+    ab_tally_leave(child.tally, child.leaf, AB_LEAF_OVER);
     return m.code;
 }
 
