@@ -6,8 +6,7 @@
  * either answer engine ──EXEC──► pid 1  │           KILL here is for everything inside;
  * READY answers it engine ──KILL──► pid 1  ┘ engine ──KILL──► pid 1  ┐           one
  * socket per command, passed with EXEC; closing it engine ◄──EXIT── pid 1  ┘ command
- * means KILL, for both sides. One whose command is over may be kept for the next: where
- * EXEC allows it and EXIT says so
+ * means KILL, for both sides; once it is over it may be kept for the next (KEEP, KEPT)
  *
  * A message is one packet of a SOCK_SEQPACKET socket: a 32-bit type, then the fields in
  * the order of the struct, little endian, strings with their length and a final NUL.

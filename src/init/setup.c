@@ -29,6 +29,8 @@
 #define SOCK_FD 3
 #define LAST_FD SOCK_FD
 
+#define WORKSPACE_MAX 1024 /* as the engine has checked */
+
 /* AddressSanitizer maps terabytes for itself: a limit would end pid 1. */
 #ifdef __SANITIZE_ADDRESS__
 #    define LIMITS_OWN_DATA false
@@ -144,7 +146,11 @@ static int change_root(const struct box *b)
 /* The workspace may be any directory of the image; links in the way resolve inside. */
 static int make_workspace(const char *path)
 {
-    char part[4096];
+    char part[WORKSPACE_MAX + 1];
+    if (strlen(path) >= sizeof part) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
     for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
         size_t len = slash ? (size_t)(slash - path) : strlen(path);
         snprintf(part, sizeof part, "%.*s", (int)len, path);
