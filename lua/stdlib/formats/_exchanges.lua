@@ -15,22 +15,21 @@ local put_request = sys.row({ "model", "messages", "tools" }, { messages = true,
 local put_choice = sys.row({ "index", "finish_reason", "logprobs", "message", "prompt_token_ids", "token_ids" },
   { logprobs = true, message = true, prompt_token_ids = true, token_ids = true })
 local put_response = sys.row({ "id", "object", "created", "model", "choices" }, { choices = true })
-local put_exchange = sys.row({ "request", "response", "start_time", "end_time" }, { request = true, response = true })
 
 local BODIES = { raw = { "request", "response" } }
 
 local function model_of(job, i) return job.calls.model[i] or job.t.line.policy.model end
 
--- The request, and whether it is what was sent.
-local function request_of(job, i)
+-- Adds the request to the parts of an exchange; whether it is what was sent.
+local function put_body(job, i, parts)
   local t = job.t
   local path = columns.path(t.columns, job.calls.leaf[i])
-  local text = job.sent:text(i, path)
-  if text then return text, true end
+  if job.sent:put(i, path, parts) then return true end
   local messages = {}
   for n, at in ipairs(path) do messages[n] = t.columns.m[at] end
   local tools = t.line.tools ~= json.null and t.line.tools or nil
-  return put_request(model_of(job, i), "[" .. table.concat(messages, ",") .. "]", tools), false
+  parts[#parts + 1] = put_request(model_of(job, i), "[" .. table.concat(messages, ",") .. "]", tools)
+  return false
 end
 
 local function own_name(t, i) return ("%s-%d"):format(t.id, i - 1) end
@@ -64,7 +63,8 @@ end
 
 local function exchange_of(job, i, lost)
   local t, calls = job.t, job.calls
-  local request, was_sent = request_of(job, i)
+  local parts = { '{"request":' }
+  local was_sent = put_body(job, i, parts)
   local response, received = response_of(job, i)
   if not response then
     return lost "calls that ended in a way ART does not know"
@@ -81,7 +81,10 @@ local function exchange_of(job, i, lost)
   if not tokens.is_rl_grade(job.evidence[i]) then lost(choice.NO_TOKENS) end
   local times = json.decode(calls.t[i] or "[]")
   local started = times[1] or t.line.started
-  return put_exchange(request, response, time.iso(started), time.iso(times[#times] or started))
+  parts[#parts + 1] = ',"response":'
+  parts[#parts + 1] = response
+  parts[#parts + 1] = (',"start_time":"%s","end_time":"%s"}'):format(time.iso(started), time.iso(times[#times] or started))
+  return table.concat(parts) -- the requests are most of it: one copy
 end
 
 --- The exchanges of a trajectory: `art.TrajectoryExchanges`.

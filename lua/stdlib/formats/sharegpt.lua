@@ -38,11 +38,16 @@ local function joined(first, between, second) return first:sub(1, -2) .. between
 
 local FROM = { user = "human", tool = "observation", assistant = "gpt" }
 
+-- Whether the JSON text of a string has more in it than blanks; usually its first letter tells.
+local function is_visible(text)
+  return text ~= '""' and (text:find '^"%s*[^%s\\"]' or json.decode(text):find "%S") ~= nil
+end
+
 -- One message as a turn, or nil and why not.
 local function turn_of(role, content, calls, opts, lost)
   local text = chat.text(content)
   if role ~= "assistant" or not calls then return { from = FROM[role], value = text } end
-  if text ~= '""' and json.decode(text):find "%S" then
+  if is_visible(text) then
     if opts.mixed == "skip" then return nil, "a turn has text and a tool call, which ShareGPT cannot say" end
     lost["text beside tool calls"] = true
   end

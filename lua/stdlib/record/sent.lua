@@ -17,7 +17,17 @@ Sent.__index = Sent
 ---@param t agentbox.Traj
 ---@return agentbox.Sent
 function M.new(t)
-  return setmetatable({ t = t, frames = {} }, Sent)
+  return setmetatable({ t = t, frames = {}, behind = {} }, Sent)
+end
+
+-- A message behind another one.
+local function behind(self, at)
+  local text = self.behind[at]
+  if not text then
+    text = "," .. self.t.columns.m[at]
+    self.behind[at] = text
+  end
+  return text
 end
 
 -- What stands before and behind the messages of a body, brackets and all; nil when that is no JSON with messages there.
@@ -50,31 +60,35 @@ local function feed(self, frame, path)
   else
     self.hasher = hash.hasher():update(frame.head)
   end
-  for i = from, #path do self.hasher:update(i > 1 and "," .. m[path[i]] or m[path[i]]) end
+  for i = from, #path do self.hasher:update(i > 1 and behind(self, path[i]) or m[path[i]]) end
   self.frame, self.path = frame, path
 end
 
-local function rebuilt(self, i, path)
+local function put_rebuilt(self, i, path, parts)
   local calls = self.t.call_columns
   local frame = calls.cut_messages[i] and frame_of(self, calls.params[i], calls.cut_messages[i], calls.cut_tools[i])
-  if not frame then return nil end
+  if not frame then return false end
   feed(self, frame, path)
-  if "sha256:" .. self.hasher:hex(frame.tail) ~= calls.request_hash[i] then return nil end
-  local m, texts = self.t.columns.m, {}
-  for n, at in ipairs(path) do texts[n] = m[at] end
-  return table.concat { frame.head, table.concat(texts, ","), frame.tail }
+  if "sha256:" .. self.hasher:hex(frame.tail) ~= calls.request_hash[i] then return false end
+  local n = #parts + 1
+  parts[n] = frame.head
+  for k, at in ipairs(path) do parts[n + k] = k > 1 and behind(self, at) or self.t.columns.m[at] end
+  parts[n + #path + 1] = frame.tail
+  return true
 end
 
---- The body of a call's request as JSON text on one line, when it is on record with its hash.
+--- Adds the body of a call's request to a list of texts, as JSON on one line, when it is on record with its hash.
 ---@param i integer          # from 1
 ---@param path integer[]     # the places of the nodes to its leaf
----@return string?
-function Sent:text(i, path)
+---@param parts string[]
+---@return boolean
+function Sent:put(i, path, parts)
   local calls = self.t.call_columns
-  if calls.params[i] then return rebuilt(self, i, path) end
+  if calls.params[i] then return put_rebuilt(self, i, path, parts) end
   local text = calls.request_body[i] or calls.request_hash[i] and self.t:blob(calls.request_hash[i])
-  if not text or body.hash(text) ~= calls.request_hash[i] then return nil end
-  return json.one_line(text)
+  text = text and body.hash(text) == calls.request_hash[i] and json.one_line(text)
+  if text then parts[#parts + 1] = text end
+  return text ~= nil and text ~= false
 end
 
 return M
