@@ -199,6 +199,17 @@ static bool push_checked(lua_State *L, int value, int rule, int depth)
     return push_inside(L, value, kinds, wanted, rule, depth);
 }
 
+/* Whether the table at `out` has the names in the list. */
+static bool has_all(lua_State *L, int out, int names)
+{
+    bool all = true;
+    for (lua_Integer i = 1; all && lua_rawgeti(L, names, i) != LUA_TNIL; i++) {
+        all = lua_rawget(L, out) != LUA_TNIL;
+        lua_pop(L, 1);
+    }
+    return all;
+}
+
 /* Pushes a copy of the map at `value` with its defaults. */
 static bool push_record(lua_State *L, int value, int plan, int depth)
 {
@@ -236,13 +247,9 @@ static bool push_record(lua_State *L, int value, int plan, int depth)
     }
     lua_rawgeti(L, plan, 3);
     lua_replace(L, fields);
-    for (lua_Integer i = 1; lua_rawgeti(L, fields, i) != LUA_TNIL; i++) {
-        if (lua_rawget(L, out) == LUA_TNIL)
-            return false;
-        lua_pop(L, 1);
-    }
+    bool whole = has_all(L, out, fields);
     lua_settop(L, out);
-    return true;
+    return whole;
 }
 
 /* check(map, plan) -> a copy with its defaults, or nil when it is not certain that all is

@@ -9,8 +9,8 @@ local M = {}
 
 local outgoing = wire.outgoing
 
---- Messages on the way to a leaf. On a whole path they are all nodes that there are up to the last, each of which follows
---- the one before: it needs no lists of its own.
+--- Messages on the way to a leaf. On a whole path they are all nodes that there are up to the last, each of which
+--- follows the one before: it needs no lists of its own.
 ---@class agentbox.RecordPath
 ---@field count integer
 ---@field clean boolean                 # a server gets them as they are
