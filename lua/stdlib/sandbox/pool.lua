@@ -119,14 +119,20 @@ local function tell(self)
   for waiter in pairs(self._waiters) do waiter:wake() end
 end
 
+local Fresh = { __close = function(self) if self.sb then self.sb:close() end end }
+
+-- Also a pool that is closed meanwhile leaves nothing.
 local function make(spec)
   local sb, problem = sandbox.create(spec)
   if not sb then return nil, problem end
-  local warm
-  warm, problem = sb:exec(WARM, { timeout_s = WARM_S })
-  if warm and not warm.timed_out then return sb end
-  sb:close()
-  return nil, problem or err.new("sandbox", ("sh ran for more than %d s"):format(WARM_S))
+  local fresh <close> = setmetatable({ sb = sb }, Fresh)
+  local warm <close>, refused = sb:spawn(WARM)
+  if not warm then return nil, refused end
+  local out
+  out, problem = warm:wait(WARM_S)
+  if not out then return nil, problem end
+  fresh.sb = nil
+  return sb
 end
 
 local function fill(self, shelf)
