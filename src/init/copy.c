@@ -2,7 +2,9 @@
  * upper side of an overlay, and to make one layer of several.
  *
  * What overlays write stays what it means: a character device 0:0 takes a name of the
- * layers below away, the attribute "opaque" of a directory everything that was in it.
+ * layers below away, the attribute "opaque" of a directory everything that was in it. A
+ * directory in the place of either gets the attribute: where it was made, the upper layer
+ * hid what lies below this one too.
  * Hard links become files of their own.
  */
 #include <dirent.h>
@@ -20,6 +22,8 @@
 #define NAMES_MAX 65536
 #define VALUE_MAX 65536
 #define OPEN_DIR  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static const char *opaque; /* the attribute */
 
 static int copy_dir(int from, int to, int depth);
 
@@ -40,9 +44,17 @@ static bool is_whiteout(const struct stat *st)
 static bool is_opaque(int dir)
 {
     char value;
-    return (fgetxattr(dir, "trusted.overlay.opaque", &value, 1) == 1 ||
-            fgetxattr(dir, "user.overlay.opaque", &value, 1) == 1) &&
-           value == 'y';
+    return fgetxattr(dir, opaque, &value, 1) == 1 && value == 'y';
+}
+
+/* What a directory of a lower layer had and this one has not. */
+static void strip(int out, char names[NAMES_MAX])
+{
+    ssize_t len = flistxattr(out, names, NAMES_MAX);
+    for (const char *name = names; len > 0 && name < names + len;
+         name += strlen(name) + 1)
+        if (!strstr(name, ".overlay."))
+            fremovexattr(out, name);
 }
 
 /* Owner, attributes, mode: in this order, for a change of owner takes some of the others
@@ -52,6 +64,7 @@ static int dress(int in, int out, const struct stat *st)
     static char names[NAMES_MAX], value[VALUE_MAX]; /* we are one thread */
     if (fchown(out, st->st_uid, st->st_gid) < 0)
         return -1;
+    strip(out, names);
     ssize_t len = flistxattr(in, names, sizeof names);
     for (const char *name = names; len > 0 && name < names + len;
          name += strlen(name) + 1) {
@@ -140,13 +153,15 @@ static int copy_below(int from, int to, const char *name, const struct stat *st,
         return -1;
     }
     int in = openat(from, name, OPEN_DIR);
-    bool merged = in >= 0 && fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-                  S_ISDIR(there.st_mode) && !is_opaque(in);
+    bool is_there = fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) == 0;
+    bool merged = in >= 0 && is_there && S_ISDIR(there.st_mode) && !is_opaque(in);
     int made = in < 0 ? -1 : merged ? 0 : remove_tree(to, name, 0);
     if (made == 0 && !merged)
         made = mkdirat(to, name, 0700);
     int out = made < 0 ? -1 : openat(to, name, OPEN_DIR);
     int rc = out < 0 || copy_dir(in, out, depth + 1) < 0 ? -1 : dress(in, out, st);
+    if (rc == 0 && is_there && !merged)
+        rc = fsetxattr(out, opaque, "y", 1, 0);
     return keep_errno(rc, &in, &out);
 }
 
@@ -189,8 +204,9 @@ static int copy_dir(int from, int to, int depth)
     return rc;
 }
 
-int ab_copy_tree(int from, int to)
+int ab_copy_tree(const struct zygote *z, int from, int to)
 {
     struct stat st;
+    opaque = z->root ? "trusted.overlay.opaque" : "user.overlay.opaque";
     return fstat(from, &st) < 0 || copy_dir(from, to, 0) < 0 ? -1 : dress(from, to, &st);
 }

@@ -161,7 +161,7 @@ int ab_tree_prepare_old(struct zygote *z, struct slot *s);
 int ab_tree_build_old(struct zygote *z, struct box *b);
 
 /* copy.c: what is in from, over what is in to; both must be open for reading. */
-int ab_copy_tree(int from, int to);
+int ab_copy_tree(const struct zygote *z, int from, int to);
 
 /* store.c. Between enter and leave, which keeps errno, we are in its namespace. */
 #define AB_STORE_PATH 24

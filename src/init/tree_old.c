@@ -142,7 +142,7 @@ static int overlay(const struct zygote *z, const struct box *b, const char *imag
 }
 
 /* The root without an overlay: a copy, in the quota file system itself. */
-static int copied_root(const struct box *b)
+static int copied_root(const struct zygote *z, const struct box *b)
 {
     char path[AB_STORE_PATH + 4];
     snprintf(path, sizeof path, "u%d/u", b->upper_number);
@@ -151,7 +151,7 @@ static int copied_root(const struct box *b)
                    ? openat(b->layers[0], "u", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                    : openat(b->slot->skel, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int to = tree < 0 ? -1 : openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = from < 0 || to < 0 ? -1 : ab_copy_tree(from, to);
+    int rc = from < 0 || to < 0 ? -1 : ab_copy_tree(z, from, to);
     int saved = errno;
     sys_close(&from);
     sys_close(&to);
@@ -193,7 +193,7 @@ static int put_together(struct zygote *z, struct box *b, int image, uint32_t uid
     ab_at("overlay the image");
     if (image >= 0 && ab_store_attach(image, "/i") < 0)
         return -1;
-    int root = image < 0 && (z->facts & AB_WIRE_NO_XATTR) ? copied_root(b)
+    int root = image < 0 && (z->facts & AB_WIRE_NO_XATTR) ? copied_root(z, b)
                                                           : overlay(z, b, path, "u", "w");
     int rc = root < 0 ? -1 : ab_store_attach(root, "/m");
     if (rc == 0 && image < 0 && ab_at("overlay the host's /usr"))

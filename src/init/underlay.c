@@ -118,13 +118,13 @@ static int swap(struct zygote *z, struct box *b)
 
 /* ---- merger ---- */
 
-static int merge_dirs(const struct box *b, const char *name)
+static int merge_dirs(const struct zygote *z, const struct box *b, const char *name)
 {
     int to = openat(b->upper, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = to < 0 ? -1 : 0;
     for (uint32_t i = b->spec.layers; rc == 0 && i-- > 0;) { /* the lowest first */
         int from = openat(b->layers[i], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        rc = from < 0 ? -1 : ab_copy_tree(from, to);
+        rc = from < 0 ? -1 : ab_copy_tree(z, from, to);
         int saved = errno;
         sys_close(&from);
         errno = saved;
@@ -135,12 +135,12 @@ static int merge_dirs(const struct box *b, const char *name)
     return rc;
 }
 
-static int merge(struct box *b)
+static int merge(const struct zygote *z, struct box *b)
 {
     ab_at("copy the layers");
-    if (merge_dirs(b, "u") < 0)
+    if (merge_dirs(z, b, "u") < 0)
         return -1;
-    return b->spec.flags & AB_WIRE_HOST_IMAGE ? merge_dirs(b, "v") : 0;
+    return b->spec.flags & AB_WIRE_HOST_IMAGE ? merge_dirs(z, b, "v") : 0;
 }
 
 static int make_upper(struct zygote *z, struct box *b)
@@ -163,7 +163,7 @@ static int start_merger(struct zygote *z, struct box *b)
     if (pid != 0)
         return pid < 0 ? -1 : 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    answer(b, merge(b));
+    answer(b, merge(z, b));
     _exit(0);
 }
 

@@ -73,6 +73,28 @@ function M.test_many_snapshots()
   lu.assertEquals(sh(sb, "ls a b | wc -l; test -e /etc/ssl || echo away"), "5\naway\n")
 end
 
+-- What one layer took away and a later one made anew hides what is below, also when the two have become one.
+function M.test_a_merger_brings_nothing_back()
+  local sb <close> = create()
+  local look = "find workspace/d etc/ssl etc/apt | sort; python3 -c 'import os; print(os.listxattr(\"workspace/x\"))'"
+  local expected = "etc/apt\netc/apt/new\netc/ssl\netc/ssl/new\nworkspace/d\nworkspace/d/new\n[]\n"
+  local attribute = "python3 -c 'import os; os.%s' 2>/dev/null || true" -- older kernels have none in memory
+  sh(sb, "mkdir -p d/sub x; touch d/old d/sub/old; head -c 4M /dev/urandom > heavy; " .. attribute:format 'setxattr("x", "user.a", b"1")')
+  for i = 1, 36 do
+    local change = ({
+      [3] = "rm -rf d /etc/ssl /etc/apt; echo > /etc/apt", [4] = "touch x/y; " .. attribute:format 'removexattr("x", "user.a")',
+      [5] = "mkdir d /etc/ssl; touch d/new /etc/ssl/new", [6] = "rm /etc/apt; mkdir -p /etc/apt/new",
+    })[i]
+    sh(sb, change or "touch k" .. i)
+    local layer <close> = assert(sb:snapshot())
+    if i > 29 then
+      local kid <close> = create { layers = { layer } }
+      lu.assertEquals(sh(kid, "cd /; " .. look), expected)
+    end
+  end
+  lu.assertEquals(sh(sb, "cd /; " .. look), expected)
+end
+
 function M.test_what_runs_goes_on_and_is_not_forked()
   local sb <close> = create()
   local server <close> = assert(sb:spawn "while read line; do echo \"$line\" >> log; echo got; done")
