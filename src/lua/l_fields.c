@@ -155,6 +155,8 @@ static bool push_inside(lua_State *L, int value, lua_Integer kinds, lua_Integer 
                         int rule, int depth)
 {
     bool ok = true;
+    if ((kinds & TABLE) && lua_getfield(L, rule, "enum") != LUA_TNIL)
+        return false;
     if ((kinds & MAP) && lua_getfield(L, rule, "fields") == LUA_TTABLE)
         return push_record(L, value, lua_gettop(L), depth + 1);
     if ((kinds & TABLE) && lua_getfield(L, rule, "of") != LUA_TNIL) {

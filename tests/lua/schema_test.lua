@@ -121,4 +121,13 @@ function M.test_the_fast_checker_leaves_the_rest_to_the_other()
   lu.assertEquals(schema.check({ n = "5", i = 1.0, number_first = "5" }, ALL), { n = 5, i = 1, number_first = 5, b = true })
 end
 
+function M.test_the_fast_checker_takes_nothing_that_the_other_refuses()
+  local both = { d = { "string", required = true, default = "x" }, e = { "integer|list", of = { "any" }, enum = { 1, 3 } } }
+  for _, given in ipairs { {}, { d = json.null }, { d = "a", e = {} }, { d = "a", e = json.array { 1 } }, { d = "a", e = 2 } } do
+    lu.assertNil(fast.record(given, both))
+    lu.assertNil(schema.check(given, both))
+  end
+  lu.assertEquals(schema.check({ d = "a", e = 3 }, both), { d = "a", e = 3 })
+end
+
 return M

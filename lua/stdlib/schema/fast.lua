@@ -31,8 +31,8 @@ function plan_of(record)
   plan = { {}, {}, {}, 0 }
   plans[record] = plan
   for name, field in pairs(record) do
-    plan[1][name], plan[2][name] = rule_of(field), field.default
-    if field.required then table.insert(plan[3], name) end
+    plan[1][name] = rule_of(field)
+    if field.required then table.insert(plan[3], name) else plan[2][name] = field.default end
   end
   return plan
 end
