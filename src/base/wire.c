@@ -387,7 +387,7 @@ long ab_wire_recv(int sock, uint8_t *buf, int fds[AB_WIRE_FDS], int *nfds, int f
     long n;
     do
         n = recvmsg(sock, &msg, flags | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     *nfds = 0;
     if (n < 0)
         return -errno;

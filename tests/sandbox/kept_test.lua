@@ -69,6 +69,25 @@ function M.test_who_is_killed_before_its_start_was_seen_is_killed()
   lu.assertFalse(assert(sb:exec("while pgrep sleep; do :; done", { timeout_s = 60 })).timed_out)
 end
 
+-- Of two that end at once one socket is kept and the other closed: with KILL unread, what is in it must arrive all the same.
+function M.test_who_is_killed_at_its_end_tells_it()
+  says "first"
+  local pid1 = sb._raw:pid()
+  local waiting = {}
+  for i = 1, 3 do waiting[i] = assert(sb:spawn "echo in; read -r line; exit 3") end
+  for _, process in ipairs(waiting) do lu.assertEquals(process:read(), "in\n") end
+  assert(os.execute("kill -STOP " .. pid1))
+  for _, process in ipairs(waiting) do assert(process:write "go\n") end
+  local ended = ("until [ $(grep -ls '^State:.Z' $(sed 's#[0-9][0-9]*#/proc/&/status#g' /proc/%d/task/%d/children) | wc -l) = 3 ]; do :; done")
+    :format(pid1, pid1)
+  local there = os.execute("timeout 60 sh -c \"" .. ended:gsub('[$"]', "\\%0") .. '"')
+  for _, process in ipairs(waiting) do process:kill() end
+  assert(os.execute("kill -CONT " .. pid1))
+  lu.assertTrue(there)
+  for _, process in ipairs(waiting) do lu.assertEquals(assert(process:wait(60)).exit_code, 3) end
+  says "last"
+end
+
 function M.test_many_that_end_together()
   for round = 1, 20 do
     ab.async.each({ 1, 2, 3, 4, 5, 6, 7, 8 }, function(i) says(round .. "." .. i) end, { limit = 8 })
