@@ -3,6 +3,7 @@
 --- A planned group is handed on as soon as all its members gave a document, so that an export of a run holds those that
 --- are not whole yet and no others. What never becomes whole, and groups that nobody planned, come at the end.
 local json = require "agentbox.json"
+local sys = require "agentbox.sys.json"
 
 local M = {}
 
@@ -53,7 +54,7 @@ function Groups:add(t, doc, reason)
   local group = group_of(self, t)
   forget(group, t.id)
   if doc then
-    table.insert(group.docs, self._format.keep_docs and doc or json.raw(json.encode(doc)))
+    table.insert(group.docs, self._format.keep_docs and doc or sys.trusted(json.encode(doc)))
     note(self, group)
   elseif self._format.exception then
     table.insert(group.exceptions, { id = t.id, value = self._format.exception(t, reason) })
