@@ -1,5 +1,6 @@
 --- Long token lists: out of the line, and back as the same numbers.
 local lu = require "luaunit"
+local export = require "agentbox.export"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local plane = require "agentbox.sys.plane"
@@ -89,6 +90,18 @@ function M.test_long_lists_leave_the_line_and_come_back()
   lu.assertEquals(assert(fs.stat(dir .. "/r/planes-00000.bin")).size, 2 * (3000 * 4 + 2500 * 4 + 2500 * 8 + 4000 * 4))
   for id in ("ab"):gmatch "." do same(t, assert(traj.load(dir .. "/r#" .. id))) end
   lu.assertEquals(assert(require "agentbox.store.check".check(dir)).problems, {})
+end
+
+-- Whatever an export looks at of a record: its file holds the lists, and no reference into the run's.
+function M.test_exports_hold_the_lists()
+  write(long_rollout "a")
+  for _, format in ipairs(export.formats()) do
+    local out = ("%s/%s.jsonl"):format(dir, format.name)
+    assert(export.convert { input = dir .. "/r", format = format.name, out = out })
+    local text = fs.read(out) or ""
+    lu.assertNil(text:find('{"p":[', 1, true), format.name)
+  end
+  lu.assertEquals(traj.load(dir .. "/canonical.jsonl"):calls()().tokens.out[2500], 17500)
 end
 
 function M.test_short_lists_stay()
