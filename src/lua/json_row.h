@@ -8,15 +8,25 @@
  * nil leaves its name out. */
 int abl_json_shape(lua_State *L);
 
-/* row(names, texts) -> put(value, ...) -> the JSON text of an object with these names; a
- * nil leaves its name out. A string for a name that is in the set `texts` is JSON text
- * itself, and is not checked. */
+/* What an object looks like is a list of names: a name of a value that is given, or
+ * { name, names } for an object inside, or { name, text } for a member that is always the
+ * same JSON text. Values are counted through all of it, in its order.
+ *
+ * row(names, texts [, nulls]) -> put(value, ...) -> the JSON text of an object with these
+ * names; a nil leaves its name out. A string for a name that is in the set `texts` is
+ * JSON text itself, and is not checked. */
 int abl_json_row(lua_State *L);
 
 /* rows(names, texts [, nulls]) -> put(from, to, column, ...) -> the JSON text of a list
- * of such objects, from the elements from..to of a table for each name; a value that is
- * no table is the same in all of them. */
+ * of such objects, from the elements from..to of a table for each name, or from the
+ * cells of a sheet (json_sheet.h), which are copied as they stand; a value that is
+ * neither is the same in all of them. */
 int abl_json_rows(lua_State *L);
+
+/* recast(names, paths [, nulls]) -> recast(cells) -> texts: each list of objects in a
+ * column, written again with these names; a path of split() for each value, whose text is
+ * copied. By its place; nothing of what is no list of objects, or has none. */
+int abl_json_recast(lua_State *L);
 
 /* member(text, name, value) -> the text of an object, as row() writes it, with one more
  * member behind the others */

@@ -4,48 +4,30 @@
 
 #include "base/json_index.h"
 #include "base/json_scan.h"
-#include "base/json_slice.h"
 #include "lua/buffer.h"
+#include "lua/json_plan.h"
 #include "lua/json_value.h"
 
-enum { MAX_FIELDS = 32, MAX_ELEMENTS = 1 << 24 };
-
-/* One step of a path. Steps with the same beginning share it: a tree, whose objects are
- * numbered, 0 for the one that is looked at. */
-struct field {
-    const char *name; /* borrowed from the string in the upvalue */
-    size_t len;
-    int object; /* that it is a member of */
-    int inside; /* the object that it is, when members of it are wanted; else -1 */
-    int column; /* or -1 */
-};
-
-struct plan {
-    int fields, objects, columns;
-    int first[MAX_FIELDS +
-              2];          /* of an object: its fields are [first, next one's first) */
-    char mark[MAX_FIELDS]; /* of a column: what stood before its path, or 0 */
-    struct field field[MAX_FIELDS];
-};
+enum { MAX_FIELDS = ABL_JSON_FIELDS, MAX_ELEMENTS = 1 << 24 };
 
 /* ---- the plan ---- */
 
-static struct field *add_field(lua_State *L, struct plan *plan, int object,
-                               struct ab_json_slice name)
+static struct abl_json_field *add_field(lua_State *L, struct abl_json_plan *plan,
+                                        int object, struct ab_json_slice name)
 {
     luaL_argcheck(L, plan->fields < MAX_FIELDS && name.len > 0, 1,
                   "1 to 32 names expected");
-    struct field *f = &plan->field[plan->fields++];
-    *f = (struct field){name.s, name.len, object, -1, -1};
+    struct abl_json_field *f = &plan->field[plan->fields++];
+    *f = (struct abl_json_field){name.s, name.len, object, -1, -1};
     return f;
 }
 
 /* The object that a step of a path leads to. */
-static int object_inside(lua_State *L, struct plan *plan, int object,
+static int object_inside(lua_State *L, struct abl_json_plan *plan, int object,
                          struct ab_json_slice name)
 {
     for (int i = 0; i < plan->fields; i++) {
-        const struct field *f = &plan->field[i];
+        const struct abl_json_field *f = &plan->field[i];
         if (f->object == object && f->inside >= 0 && f->len == name.len &&
             memcmp(f->name, name.s, name.len) == 0)
             return f->inside;
@@ -53,10 +35,10 @@ static int object_inside(lua_State *L, struct plan *plan, int object,
     return add_field(L, plan, object, name)->inside = ++plan->objects;
 }
 
-static void add_path(lua_State *L, struct plan *plan, const char *path)
+static void add_path(lua_State *L, struct abl_json_plan *plan, const char *path)
 {
     int object = 0;
-    char mark = *path == '&' || *path == '$' ? *path++ : 0;
+    char mark = *path && strchr("&!$?", *path) ? *path++ : 0;
     for (const char *dot; (dot = strchr(path, '.')); path = dot + 1)
         object = object_inside(L, plan, object,
                                (struct ab_json_slice){path, (size_t)(dot - path)});
@@ -66,9 +48,9 @@ static void add_path(lua_State *L, struct plan *plan, const char *path)
 }
 
 /* Puts the fields of each object together. */
-static void sort_fields(struct plan *plan)
+static void sort_fields(struct abl_json_plan *plan)
 {
-    struct field sorted[MAX_FIELDS];
+    struct abl_json_field sorted[MAX_FIELDS];
     int n = 0;
     for (int object = 0; object <= plan->objects; object++) {
         plan->first[object] = n;
@@ -81,13 +63,12 @@ static void sort_fields(struct plan *plan)
     memcpy(plan->field, sorted, sizeof sorted[0] * (size_t)n);
 }
 
-/* Pushes the plan of the list of names at 1, and what keeps its names alive. */
-static void push_plan(lua_State *L)
+void abl_json_push_plan(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    struct plan *plan = lua_newuserdatauv(L, sizeof *plan, 0);
-    *plan = (struct plan){0};
+    struct abl_json_plan *plan = lua_newuserdatauv(L, sizeof *plan, 0);
+    *plan = (struct abl_json_plan){0};
     lua_newtable(L);
     for (lua_Integer i = 1; lua_rawgeti(L, 1, i) == LUA_TSTRING; i++) {
         luaL_argcheck(L, plan->columns < MAX_FIELDS, 1, "1 to 32 names expected");
@@ -101,10 +82,11 @@ static void push_plan(lua_State *L)
 /* ---- looking ---- */
 
 /* Nothing is found of an object any more: its key came again. */
-static void forget(const struct plan *plan, int object, struct ab_json_slice *found)
+static void forget(const struct abl_json_plan *plan, int object,
+                   struct ab_json_slice *found)
 {
     for (int i = plan->first[object]; i < plan->first[object + 1]; i++) {
-        const struct field *f = &plan->field[i];
+        const struct abl_json_field *f = &plan->field[i];
         if (f->column >= 0)
             found[f->column].s = NULL;
         if (f->inside >= 0)
@@ -112,7 +94,7 @@ static void forget(const struct plan *plan, int object, struct ab_json_slice *fo
     }
 }
 
-static bool look(const struct plan *plan, int object, struct ab_json_walk *walk,
+static bool look(const struct abl_json_plan *plan, int object, struct ab_json_walk *walk,
                  struct ab_json_slice *found);
 
 /* The fields that a key is the name of. */
@@ -121,11 +103,11 @@ struct match {
     int inside; /* or -1 */
 };
 
-static void find_fields(const struct plan *plan, int object, struct ab_json_slice key,
-                        bool escaped, struct match *m)
+static void find_fields(const struct abl_json_plan *plan, int object,
+                        struct ab_json_slice key, bool escaped, struct match *m)
 {
     for (int i = plan->first[object]; i < plan->first[object + 1]; i++) {
-        const struct field *f = &plan->field[i];
+        const struct abl_json_field *f = &plan->field[i];
         bool same = escaped ? ab_json_is_key(key, f->name, f->len)
                             : f->len == key.len && memcmp(f->name, key.s, key.len) == 0;
         if (same && f->column >= 0)
@@ -136,8 +118,9 @@ static void find_fields(const struct plan *plan, int object, struct ab_json_slic
 }
 
 /* The value of a member that the walk is at. */
-static void take_member(const struct plan *plan, int object, struct ab_json_slice key,
-                        struct ab_json_walk *walk, struct ab_json_slice *found)
+static void take_member(const struct abl_json_plan *plan, int object,
+                        struct ab_json_slice key, struct ab_json_walk *walk,
+                        struct ab_json_slice *found)
 {
     struct match m;
     m.columns = 0;
@@ -158,7 +141,7 @@ static void take_member(const struct plan *plan, int object, struct ab_json_slic
 
 /* Fills in what is found of the members of the object that the walk is at. Recursion is
  * as deep as the paths. */
-static bool look(const struct plan *plan, int object, struct ab_json_walk *walk,
+static bool look(const struct abl_json_plan *plan, int object, struct ab_json_walk *walk,
                  struct ab_json_slice *found)
 {
     struct ab_json_slice key;
@@ -218,12 +201,30 @@ static void push_number(lua_State *L, struct ab_json_slice text)
         push_parsed(L, text);
 }
 
-static void push_found(lua_State *L, struct ab_json_slice text, char mark,
-                       struct ab_buf *scratch)
+static const char *kind_of(struct ab_json_slice text)
 {
-    if (!text.s || (mark == '$' && *text.s != '"'))
+    switch (*text.s) {
+    case '{':
+        return "object";
+    case '[':
+        return "array";
+    case '"':
+        return "string";
+    case 'n':
+        return "null";
+    default:
+        return *text.s == 't' || *text.s == 'f' ? "boolean" : "number";
+    }
+}
+
+void abl_json_push_found(lua_State *L, struct ab_json_slice text, char mark,
+                         struct ab_buf *scratch)
+{
+    if (!text.s || (mark == '$' && *text.s != '"') || (mark == '!' && *text.s == 'n'))
         lua_pushnil(L);
-    else if (mark == '&' || *text.s == '{' || *text.s == '[')
+    else if (mark == '?')
+        lua_pushstring(L, kind_of(text));
+    else if (mark == '&' || mark == '!' || *text.s == '{' || *text.s == '[')
         lua_pushlstring(L, text.s, text.len);
     else if (*text.s == '"')
         push_string(L, text, scratch);
@@ -258,7 +259,8 @@ static struct ab_json_walk walk_of(struct ab_json_slice text)
 }
 
 /* Looks at one more element; its findings are the last ones in `found`. */
-static bool take(const struct plan *plan, struct ab_json_walk *walk, struct ab_buf *found)
+static bool take(const struct abl_json_plan *plan, struct ab_json_walk *walk,
+                 struct ab_buf *found)
 {
     size_t bytes = (size_t)plan->columns * sizeof(struct ab_json_slice);
     void *room = ab_buf_reserve(found, bytes);
@@ -267,7 +269,8 @@ static bool take(const struct plan *plan, struct ab_json_walk *walk, struct ab_b
     return look(plan, 0, walk, room);
 }
 
-static lua_Integer take_texts(lua_State *L, const struct plan *plan, struct ab_buf *found)
+static lua_Integer take_texts(lua_State *L, const struct abl_json_plan *plan,
+                              struct ab_buf *found)
 {
     lua_Integer n = 0;
     for (; n < MAX_ELEMENTS && lua_rawgeti(L, 1, n + 1) != LUA_TNIL; n++) {
@@ -281,13 +284,10 @@ static lua_Integer take_texts(lua_State *L, const struct plan *plan, struct ab_b
     return n;
 }
 
-/* Looks at every element of what is at 1; how many there were, -1 when one is no object.
- */
-static lua_Integer take_all(lua_State *L, const struct plan *plan, struct ab_buf *found)
+lua_Integer abl_json_take_list(struct ab_json_slice list,
+                               const struct abl_json_plan *plan, struct ab_buf *found)
 {
-    if (lua_istable(L, 1))
-        return take_texts(L, plan, found);
-    struct ab_json_walk walk = walk_of(check_text(L));
+    struct ab_json_walk walk = walk_of(list);
     lua_Integer n = 0;
     if (!ab_json_open(&walk, '['))
         return -1;
@@ -298,14 +298,22 @@ static lua_Integer take_all(lua_State *L, const struct plan *plan, struct ab_buf
     return n;
 }
 
+lua_Integer abl_json_take_all(lua_State *L, const struct abl_json_plan *plan,
+                              struct ab_buf *found)
+{
+    if (lua_istable(L, 1))
+        return take_texts(L, plan, found);
+    return abl_json_take_list(check_text(L), plan, found);
+}
+
 /* upvalues: plan, its names */
 static int l_split(lua_State *L)
 {
-    const struct plan *plan = lua_touserdata(L, lua_upvalueindex(1));
+    const struct abl_json_plan *plan = lua_touserdata(L, lua_upvalueindex(1));
     lua_settop(L, 1);
     luaL_checkstack(L, plan->columns + 8, NULL);
     struct ab_buf *found = abl_take_buf(L), *scratch = abl_push_buf(L);
-    lua_Integer n = take_all(L, plan, found);
+    lua_Integer n = abl_json_take_all(L, plan, found);
     lua_settop(L, 3);
     if (n < 0) {
         abl_return_buf(L, 2);
@@ -316,7 +324,7 @@ static int l_split(lua_State *L)
     for (int c = 0; c < plan->columns; c++) {
         lua_createtable(L, (int)n, 0);
         for (lua_Integer i = 0; i < n; i++) {
-            push_found(L, slice[i * plan->columns + c], plan->mark[c], scratch);
+            abl_json_push_found(L, slice[i * plan->columns + c], plan->mark[c], scratch);
             lua_rawseti(L, -2, i + 1);
         }
     }
@@ -328,7 +336,7 @@ static int l_split(lua_State *L)
 /* upvalues: plan, its names */
 static int l_pick(lua_State *L)
 {
-    const struct plan *plan = lua_touserdata(L, lua_upvalueindex(1));
+    const struct abl_json_plan *plan = lua_touserdata(L, lua_upvalueindex(1));
     struct ab_json_slice found[MAX_FIELDS] = {{0}};
     lua_settop(L, 1);
     struct ab_json_walk walk = walk_of(check_text(L));
@@ -337,21 +345,21 @@ static int l_pick(lua_State *L)
     luaL_checkstack(L, plan->columns + 4, NULL);
     struct ab_buf *scratch = abl_take_buf(L);
     for (int c = 0; c < plan->columns; c++)
-        push_found(L, found[c], plan->mark[c], scratch);
+        abl_json_push_found(L, found[c], plan->mark[c], scratch);
     abl_return_buf(L, 2);
     return plan->columns;
 }
 
 int abl_json_split(lua_State *L)
 {
-    push_plan(L);
+    abl_json_push_plan(L);
     lua_pushcclosure(L, l_split, 2);
     return 1;
 }
 
 int abl_json_pick(lua_State *L)
 {
-    push_plan(L);
+    abl_json_push_plan(L);
     lua_pushcclosure(L, l_pick, 2);
     return 1;
 }

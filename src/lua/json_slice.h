@@ -10,7 +10,9 @@
  * A name is a path ("m.role": role inside m). Its value is nil when it is absent or null,
  * a Lua value when it is a scalar, and JSON text when it is a container. With `&` before
  * the path it is JSON text whatever it is, "null" too, and nil when it is absent; with
- * `$` it is a string, and nil when it is anything else. Of repeated keys the last wins.
+ * `!` the same, but nil when it is null; with `$` it is a string, and nil when it is
+ * anything else; with `?` it is what kind of value is there: "object", "array", "string",
+ * "number", "boolean" or "null". Of repeated keys the last wins.
  */
 
 /* split(names) -> split(list) -> n, column, ...: a list of objects, as JSON text or as a

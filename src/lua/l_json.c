@@ -7,6 +7,7 @@
 #include "lua/json_column.h"
 #include "lua/json_encode.h"
 #include "lua/json_row.h"
+#include "lua/json_sheet.h"
 #include "lua/json_slice.h"
 #include "lua/json_value.h"
 
@@ -259,6 +260,10 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"shape", abl_json_shape},
         {"row", abl_json_row},
         {"rows", abl_json_rows},
+        {"recast", abl_json_recast},
+        {"sheet", abl_json_sheet},
+        {"again", abl_json_again},
+        {"cells", abl_json_cells},
         {"member", abl_json_member},
         {"tuple", abl_json_tuple},
         {"texts", abl_json_texts},
@@ -271,6 +276,7 @@ int luaopen_agentbox_sys_json(lua_State *L)
     abl_json_register(L);
     lua_pushcfunction(L, l_decode);
     abl_json_register_texts(L);
+    abl_json_register_sheet(L);
     luaL_newlib(L, lib);
     abl_json_push_null(L);
     lua_setfield(L, -2, "null");

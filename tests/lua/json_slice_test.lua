@@ -72,4 +72,71 @@ function M.test_rows_from_columns()
   lu.assertEquals({ put(1, 0, {}), put(1, 2) }, { "[]", "[{},{}]" })
 end
 
+function M.test_rows_with_objects_inside_and_members_that_stay()
+  local put = sys.row({ "id", { "type", '"function"' }, { "f", { "name", { "more", { "x" } } } }, "last" }, { x = true })
+  lu.assertEquals(put("a", "b", "[1]", 2), '{"id":"a","type":"function","f":{"name":"b","more":{"x":[1]}},"last":2}')
+  lu.assertEquals(put(), '{"type":"function","f":{"more":{}}}')
+  lu.assertErrorMsgContains("list of names", sys.row, { { 1, "x" } })
+end
+
+local MESSAGES = '[{"m":{"role":"a","c":"x\\n"},"p":null},{"m":{"c":["y"]},"p":1},{"p":2}]'
+
+function M.test_a_sheet_makes_a_column_when_it_is_asked_for()
+  local of = sys.sheet { role = "m.role", c = "&m.c", kind = "?m.c", p = "&p", q = "!p", m = "?m" }
+  for _, list in ipairs { MESSAGES, assert(json.raw(MESSAGES)) } do
+    local sheet = of(list)
+    lu.assertNil(rawget(sheet, "c"))
+    lu.assertEquals({ sheet.n, sheet.role, sheet.c, sheet.kind }, { 3, { "a" }, { '"x\\n"', '["y"]' }, { "string", "array" } })
+    lu.assertEquals({ sheet.p, sheet.q, sheet.m }, { { "null", "1", "2" }, { nil, "1", "2" }, { "object", "object" } })
+    lu.assertIs(sheet.c, sheet.c)
+    lu.assertNil(sheet.other)
+    local own = sys.again(sheet)
+    own.c[1] = "changed"
+    lu.assertEquals({ own.n, sheet.c[1] }, { 3, '"x\\n"' })
+  end
+  lu.assertNil(of "[1]")
+  lu.assertEquals(of("[]").n, 0)
+end
+
+function M.test_a_sheet_keeps_its_texts()
+  local list = { '{"a":"' .. ("x"):rep(100) .. '"}', '{"a":"' .. ("y"):rep(100) .. '"}' }
+  local sheet = sys.sheet { a = "a" } (list)
+  list[1], list[2] = nil, nil
+  for _ = 1, 3 do collectgarbage() end
+  lu.assertEquals(sheet.a, { ("x"):rep(100), ("y"):rep(100) })
+end
+
+function M.test_kinds_of_values()
+  lu.assertEquals(sys.sheet { k = "?v" } '[{"v":{}},{"v":[]},{"v":""},{"v":-1},{"v":true},{"v":false},{"v":null},{}]'.k,
+    { "object", "array", "string", "number", "boolean", "boolean", "null" })
+end
+
+function M.test_cells_are_copied_as_they_stand()
+  local sheet = sys.sheet { role = "m.role", c = "&m.c", p = "&p", q = "!p" } (MESSAGES)
+  local put = sys.rows { "role", "c", "p", "q" }
+  local role, c, p, q = sys.cells(sheet, "role"), sys.cells(sheet, "c"), sys.cells(sheet, "p"), sys.cells(sheet, "q")
+  lu.assertEquals(put(1, 4, role, c, p, q), '[{"role":"a","c":"x\\n","p":null},{"c":["y"],"p":1,"q":1},{"p":2,"q":2},{}]')
+  local some = sys.cells(sheet, "c", { [2] = "b", [7] = 7 }, { 7, 2, 1, 9 })
+  lu.assertEquals(sys.rows({ "c" }, nil, true)(1, 5, some), '[{"c":7},{"c":"b"},{"c":"x\\n"},{"c":null},{"c":null}]')
+  lu.assertErrorMsgContains("no such column", sys.cells, sheet, "n")
+  lu.assertErrorMsgContains("a sheet expected", sys.cells, {}, "c")
+end
+
+local NESTED = '[{"l":[{"id":1,"f":{"a":"x"}},{"id":null}]},{"l":[]},{"l":[{"id":2},3]},{},{"l":[{"f":{"a":[]}}]},{"l":"x"}]'
+
+function M.test_lists_of_a_column_are_written_again()
+  local cells = sys.cells(sys.sheet { l = "&l" } (NESTED), "l")
+  local names, paths = { { "t", "1" }, "id", { "g", { "a" } } }, { "&id", "f.a" }
+  lu.assertEquals(sys.recast(names, paths)(cells),
+    { '[{"t":1,"id":1,"g":{"a":"x"}},{"t":1,"id":null,"g":{}}]', nil, nil, nil, '[{"t":1,"g":{"a":[]}}]' })
+  lu.assertEquals(sys.recast(names, paths, true)(cells)[5], '[{"t":1,"id":null,"g":{"a":[]}}]')
+  lu.assertErrorMsgContains("a path for each value", sys.recast, names, { "id" })
+end
+
+function M.test_a_sheet_of_the_lists_of_a_column()
+  local sheet = sys.sheet { id = "id", a = "f.a" } (sys.cells(sys.sheet { l = "&l" } (NESTED), "l"))
+  lu.assertEquals({ sheet.n, sheet.from }, { 3, { 1, 3, 3, 3, 3, 4, 4 } })
+  lu.assertEquals({ sheet.id, sheet.a }, { { 1 }, { "x", nil, "[]" } })
+end
+
 return M

@@ -136,9 +136,8 @@ end
 function M.columns(t, opts, put)
   local reason = unfit(t, opts)
   if reason then return nil, reason end
-  local path, texts, found = columns.path(t.columns, json.plain(t.line.leaf)), {}, { bad = 0, reasoning = 0 }
-  for i, at in ipairs(path) do texts[i] = t.columns.m[at] end
-  local of = columns.messages(texts)
+  local path, found = columns.path(t.columns, json.plain(t.line.leaf)), { bad = 0, reasoning = 0 }
+  local of = columns.along(t.columns, path)
   of.n = last_assistant(of.role, of.n)
   if not of.n then return nil, "no assistant message" end
   for i = 1, of.n do

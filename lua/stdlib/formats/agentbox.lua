@@ -45,65 +45,49 @@ local function float(value)
 end
 
 -- AgentBox's objects have all their members.
-local put_call = sys.row({ "id", "type", "function" }, { id = true, ["function"] = true }, true)
-local put_function = sys.row({ "name", "arguments" }, { name = true, arguments = true }, true)
 local put_messages = sys.rows({ "role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content", "raw" },
   { content = true, tool_calls = true, tool_call_id = true, name = true, raw = true }, true)
 local put_records = sys.rows({ "step", "tool_call_id", "name", "arguments", "result", "is_error", "duration_s" },
   { tool_call_id = true, name = true, arguments = true, result = true, is_error = true }, true)
-local calls_of = sys.split { "&id", "&function.name", "&function.arguments", "$function.arguments" }
+local tool_calls_of = sys.recast({ "id", { "type", '"function"' }, { "function", { "name", "arguments" } } },
+  { "&id", "&function.name", "&function.arguments" }, true)
+local calls_of = sys.sheet { id = "&id", text = "$function.arguments" }
 
--- Whether JSON text is that of a string.
-local function is_string(text) return text ~= nil and text:byte() == 34 end
-
--- The calls of a message, by the place of its node; false for none. They are looked at for every one of them.
-local function calls_at(t, at, known)
-  local calls = known[at]
-  if calls == nil then
-    local text, n = t.message_columns.calls[at], nil
-    calls = {}
-    if text then n, calls.id, calls.name, calls.arguments, calls.text = calls_of(text) end
-    calls.n = n
-    calls = n and n > 0 and calls
-    known[at] = calls
+-- AgentBox's content is a string or null: the text of content parts, which is joined, by the places of their nodes.
+local function joined_parts(nodes, path, lost)
+  local kind, parts = nodes.kind, {}
+  for _, at in ipairs(path) do
+    if kind[at] and kind[at] ~= "string" and kind[at] ~= "null" then
+      lost "content parts other than text"
+      parts[at] = chat.text(nodes.content[at])
+    end
   end
-  return calls
+  return parts
 end
 
-local function tool_calls_of(calls)
-  if not calls then return nil end
-  local list = {}
-  for i = 1, calls.n do list[i] = put_call(calls.id[i], "function", put_function(calls.name[i], calls.arguments[i])) end
-  return "[" .. table.concat(list, ",") .. "]"
-end
-
--- AgentBox's content is a string or null; the text of content parts is joined.
-local function content_of(content, lost)
-  if content == "null" then return content end
-  lost "content parts other than text"
-  return chat.text(content)
-end
-
-local function messages_of(t, path, known, lost)
-  local of, nodes, runs = columns.along(t.message_columns, path), t.columns, t.run_columns
-  local role, content, calls, name, thought, raw = of.role, {}, {}, {}, {}, {}
+local function messages_of(t, path, lost)
+  local nodes, runs = t.columns, t.run_columns
+  local role, name, thought, raw = {}, {}, {}, {}
+  local all_calls, calls = tool_calls_of(sys.cells(nodes, "calls")), {}
+  local roles, names, thoughts, reasonings, of_run, of_call = nodes.role, nodes.name, nodes.thought, nodes.reasoning, nodes.r, nodes.c
   for i, at in ipairs(path) do
-    local said, run = of.content[i], nodes.r[at]
-    content[i] = is_string(said) and said or said and content_of(said, lost)
-    if of.calls[i] then calls[i] = tool_calls_of(calls_at(t, at, known)) end
-    name[i] = of.name[i] or run and runs.name[run + 1]
-    thought[i] = of.thought[i] or of.reasoning[i]
-    if role[i] == "assistant" and nodes.c[at] then raw[i] = choice.text(t, nodes.c[at] + 1) end
+    local run = of_run[at]
+    role[i], calls[i] = roles[at], all_calls[at]
+    name[i] = names[at] or run and runs.name[run + 1]
+    thought[i] = thoughts[at] or reasonings[at]
+    if of_call[at] and role[i] == "assistant" then raw[i] = choice.text(t, of_call[at] + 1) end
   end
-  return sys.trusted(put_messages(1, #path, role, content, calls, of.id, name, thought, raw))
+  local content = sys.cells(nodes, "content", joined_parts(nodes, path, lost), path)
+  return sys.trusted(put_messages(1, #path, role, content, calls, sys.cells(nodes, "id", nil, path), name, thought, raw))
 end
 
 -- Where the assistant's message stands that a run's result answers; nil when there is none.
 local function owner_of(t, run)
-  local p, o = t.columns.p, t.columns.o
+  local nodes = t.columns
+  local p, o, roles = nodes.p, nodes.o, nodes.role
   local at = run and p[run + 1]
   while at do
-    if o[at + 1] ~= "tool" and t.message_columns.role[at + 1] == "assistant" then return at + 1 end
+    if o[at + 1] ~= "tool" and roles[at + 1] == "assistant" then return at + 1 end
     at = p[at + 1]
   end
 end
@@ -120,22 +104,33 @@ local function duration_of(times)
   return first and tonumber(last) - tonumber(first) + 0.0 or 0.0
 end
 
-local function records_of(t, known)
-  local runs, content = t.run_columns, t.message_columns.content
-  local id, arguments, result, duration = {}, {}, {}, {}
+-- The results of the runs: those of the nodes `at`, or what `own` has for a place behind the nodes.
+local function results_of(nodes, at, own)
+  local kind = nodes.kind
+  for _, place in ipairs(at) do
+    if place <= nodes.n and kind[place] ~= "string" then own[place] = chat.text(nodes.content[place]) end
+  end
+  return sys.cells(nodes, "content", own, at)
+end
+
+local function records_of(t)
+  local runs, nodes = t.run_columns, t.columns
+  local calls = calls_of(sys.cells(nodes, "calls"))
+  local id, arguments, at, result, duration = {}, {}, {}, {}, {}
   for i = 1, runs.n do
-    local owner = owner_of(t, runs.node[i])
-    local calls, slot = owner and calls_at(t, owner, known), runs.slot[i]
-    slot = calls and slot and slot < calls.n and slot + 1
+    local owner, slot = owner_of(t, runs.node[i]), runs.slot[i]
+    local first = owner and calls.from[owner]
+    slot = first and slot and slot < calls.from[owner + 1] - first and first + slot
     local given, own = runs.args[i], runs.result[i]
     id[i] = runs.call_id[i] or slot and calls.id[slot] or '""'
     if slot then arguments[i] = arguments_of(calls.text[slot])
     else arguments[i] = given and given:byte() == 123 and given or "{}" end
-    if owner then result[i] = chat.text(content[runs.node[i] + 1])
-    else result[i] = own and own ~= "null" and own or '""' end
+    at[i] = owner and runs.node[i] + 1 or nodes.n + i
+    if not owner then result[at[i]] = own and own ~= "null" and own or '""' end
     duration[i] = duration_of(runs.t[i])
   end
-  return sys.trusted(put_records(1, runs.n, runs.step, id, runs.name, arguments, result, runs.is_error, duration))
+  return sys.trusted(put_records(1, runs.n, runs.step, id, runs.name, arguments, results_of(nodes, at, result), runs.is_error,
+    duration))
 end
 
 local METRICS = {
@@ -203,14 +198,14 @@ end
 ---@return table doc
 ---@return string[] losses   # what it has no place for
 function M.convert(t)
-  local line, losses, told, known = t.line, {}, {}, {}
+  local line, losses, told = t.line, {}, {}
   local function lost(what)
     if not told[what] then told[what], losses[#losses + 1] = true, what end
   end
   local path = columns.path(t.columns, choice.plain(line.leaf))
   if #path < t.columns.n then lost "branches beside the main thread" end
   local doc = new_document(
-    t.task_id, t.run_id, messages_of(t, path, known, lost), records_of(t, known), t.scored and float(t.reward) or json.null, t.final_status,
+    t.task_id, t.run_id, messages_of(t, path, lost), records_of(t), t.scored and float(t.reward) or json.null, t.final_status,
     M.metrics(t), M.metadata(t), null(t.error), null(line.policy.model), null(line.tool_mode), null(line.tools), iso(line.started),
     line.finished and line.finished ~= json.null and iso(line.finished) or json.null)
   if choice.failed(t) then lost "calls that failed" end

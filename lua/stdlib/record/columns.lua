@@ -1,20 +1,39 @@
 --- The lists of a record by columns, taken from their JSON text: no table is made of a node or a call that is only passed on.
 ---
---- Texts of messages stay what the record has, so that an export copies them as slices.
+--- Texts of messages stay what the record has, so that an export copies them as slices; a column is made when somebody looks
+--- at it.
 local json = require "agentbox.json"
 local sys = require "agentbox.sys.json"
 
 local M = {}
 
----@class agentbox.NodeColumns
+---@class agentbox.MessageColumns
 ---@field n integer
+---@field role (string?)[]
+---@field content (string?)[]        # JSON text, as are calls, id and name
+---@field kind (string?)[]           # what content is: "string", "array", "null" and so on
+---@field calls (string?)[]
+---@field id (string?)[]
+---@field name (string?)[]
+---@field thought (string?)[]        # reasoning_content, where it is text
+---@field reasoning (string?)[]
+
+local MESSAGE = {
+  role = "$role", content = "&content", kind = "?content", calls = "&tool_calls", id = "&tool_call_id", name = "&name",
+  thought = "$reasoning_content", reasoning = "$reasoning",
+}
+
+---@class agentbox.NodeColumns: agentbox.MessageColumns   # the members of its message, too
 ---@field p (integer?)[]     # the parent, from 0
 ---@field o string[]
 ---@field c (integer?)[]     # the call that it came of, from 0
 ---@field r (integer?)[]     # the tool run, from 0
 ---@field m string[]         # the message, as JSON text
 
-local nodes_of = sys.split { "p", "&p", "o", "c", "r", "&m" }
+local NODE = { p = "p", p_kind = "?p", o = "o", c = "c", r = "r", m = "&m", m_kind = "?m" }
+
+for name, path in pairs(MESSAGE) do NODE[name] = path:sub(1, 1) .. "m." .. path:sub(2) end
+local nodes_of = sys.sheet(NODE)
 
 --- A list of the record as JSON text: of a record that was read, the text that was read.
 ---@param list any
@@ -28,14 +47,15 @@ end
 ---@return agentbox.NodeColumns?
 ---@return string? where
 function M.nodes(line)
-  local n, p, given, o, c, r, m = nodes_of(text_of(line.nodes))
-  if not n then return nil, "nodes" end
-  for i = 1, n do
+  local nodes = nodes_of(text_of(line.nodes))
+  if not nodes then return nil, "nodes" end
+  local p, p_kind, m_kind = nodes.p, nodes.p_kind, nodes.m_kind
+  for i = 1, nodes.n do
     local parent = p[i]
-    local fits = given[i] == "null" or math.type(parent) == "integer" and parent >= 0 and parent < i - 1
-    if not fits or not m[i] or m[i]:byte() ~= 123 then return nil, ("nodes[%d]"):format(i - 1) end -- "{"
+    local fits = p_kind[i] == "null" or math.type(parent) == "integer" and parent >= 0 and parent < i - 1
+    if not fits or m_kind[i] ~= "object" then return nil, ("nodes[%d]"):format(i - 1) end
   end
-  return { n = n, p = p, o = o, c = c, r = r, m = m }
+  return nodes
 end
 
 ---@class agentbox.CallColumns
@@ -62,37 +82,27 @@ end
 ---@field response_hash (string?)[]
 ---@field response_body (string?)[]  # JSON text
 
-local CALLS = {
-  agent = "agent", purpose = "purpose", trainable = "trainable", error = "&error", leaf = "leaf", out = "out", norm = "finish.norm",
-  raw = "finish.raw", model = "model", response_id = "response_id", choice = "&choice", t = "&t", usage = "&usage",
-  tokens = "&tokens", request_hash = "request.hash", request_body = "&request.body", params = "&request.params",
+local calls_of = sys.sheet {
+  agent = "agent", purpose = "purpose", trainable = "trainable", error = "!error", leaf = "leaf", out = "out", norm = "finish.norm",
+  raw = "finish.raw", model = "model", response_id = "response_id", choice = "!choice", t = "!t", usage = "!usage",
+  tokens = "!tokens", request_hash = "request.hash", request_body = "!request.body", params = "!request.params",
   cut_messages = "request.cut.messages", cut_tools = "request.cut.tools", response_hash = "response.hash",
-  response_body = "&response.body",
+  response_body = "!response.body",
+  -- What is checked of a call, besides.
+  i = "i", leaf_kind = "?leaf", base = "tokens.prompt.base", base_kind = "?tokens.prompt.base",
 }
 
--- A function that splits a list into columns with names of ours.
-local function splitter(paths)
-  local names, list = {}, {}
-  for name in pairs(paths) do names[#names + 1] = name end
-  for i, name in ipairs(names) do list[i] = paths[name] end
-  local split = sys.split(list)
-  return function(text)
-    local columns = table.pack(split(text))
-    if not columns[1] then return nil end
-    local out = { n = columns[1] }
-    for i, name in ipairs(names) do out[name] = columns[i + 1] end
-    return out
-  end
+local function is_index(value, kind, below)
+  return kind == nil or kind == "null" or math.type(value) == "integer" and value >= 0 and value < below
 end
 
--- What is checked of a call, besides.
-local CHECKED = { i = "i", leaf_text = "&leaf", base = "tokens.prompt.base", base_text = "&tokens.prompt.base" }
-
-for name, path in pairs(CALLS) do CHECKED[name] = path end
-local calls_of = splitter(CHECKED)
-
-local function is_index(value, text, below)
-  return text == nil or text == "null" or math.type(value) == "integer" and value >= 0 and value < below
+-- Nil, or where a call is none: its place, and what it goes on from.
+local function bad_call(calls, n_nodes)
+  local place, leaf, leaf_kind, base, base_kind = calls.i, calls.leaf, calls.leaf_kind, calls.base, calls.base_kind
+  for i = 1, calls.n do
+    local fits = place[i] == i - 1 and is_index(leaf[i], leaf_kind[i], n_nodes)
+    if not fits or not is_index(base[i], base_kind[i], i - 1) then return ("calls[%d]"):format(i - 1) end
+  end
 end
 
 --- The calls of a record, nil and where when one is none. Members that are null are nil, and those that are JSON text, too.
@@ -103,24 +113,16 @@ end
 function M.calls(line, nodes)
   local calls = calls_of(text_of(line.calls))
   if not calls then return nil, "calls" end
-  for i = 1, calls.n do
-    local fits = calls.i[i] == i - 1 and is_index(calls.leaf[i], calls.leaf_text[i], nodes.n)
-    if not fits or not is_index(calls.base[i], calls.base_text[i], i - 1) then return nil, ("calls[%d]"):format(i - 1) end
-  end
-  for name, path in pairs(CALLS) do
-    local column = path:byte() == 38 and calls[name] -- "&"
-    for i = 1, column and calls.n or 0 do
-      if column[i] == "null" then column[i] = nil end
-    end
-  end
+  local where = bad_call(calls, nodes.n)
+  if where then return nil, where end
   return calls
 end
 
-local planes_of = splitter {
-  i = "i", leaf = "leaf", leaf_text = "&leaf", base = "tokens.prompt.base", base_text = "&tokens.prompt.base", out = "out",
+local planes_of = sys.sheet {
+  i = "i", leaf = "leaf", leaf_kind = "?leaf", base = "tokens.prompt.base", base_kind = "?tokens.prompt.base", out = "out",
   agent = "agent", trainable = "trainable", error = "error", norm = "finish.norm", raw = "finish.raw", versions = "&versions",
-  sampling = "&sampling", src = "tokens.src", drift = "tokens.drift", prompt = "&tokens.prompt", tail = "&tokens.prompt.tail",
-  keep = "tokens.prompt.keep", ids = "&tokens.out", lp = "&tokens.lp", n_out = "tokens.n_out",
+  sampling = "&sampling", src = "tokens.src", drift = "tokens.drift", prompt = "!tokens.prompt", tail = "&tokens.prompt.tail",
+  keep = "tokens.prompt.keep", ids = "&tokens.out", lp = "!tokens.lp", n_out = "tokens.n_out",
 }
 
 ---@class agentbox.PlaneCall       # a call, as far as the rows of its ids want it
@@ -143,17 +145,15 @@ local planes_of = splitter {
 ---@return string? where
 function M.planes(line, nodes)
   local of, calls = planes_of(text_of(line.calls)), {}
-  if not of then return nil, "calls" end
+  local where = not of and "calls" or bad_call(of, nodes.n)
+  if where then return nil, where end
   for i = 1, of.n do
-    local fits = of.i[i] == i - 1 and is_index(of.leaf[i], of.leaf_text[i], nodes.n)
-    if not fits or not is_index(of.base[i], of.base_text[i], i - 1) then return nil, ("calls[%d]"):format(i - 1) end
-    local prompt, lp = of.prompt[i], of.lp[i]
     calls[i] = {
       i = i - 1, leaf = of.leaf[i], out = of.out[i], agent = of.agent[i], trainable = of.trainable[i], failed = of.error[i] ~= nil,
       norm = of.norm[i], raw = of.raw[i], versions = of.versions[i], sampling = of.sampling[i],
       tokens = of.src[i] and {
-        src = of.src[i], drift = of.drift[i], prompt = prompt ~= "null" and prompt or nil, base = of.base[i], keep = of.keep[i],
-        tail = of.tail[i], out = of.ids[i], lp = lp ~= "null" and lp or nil, n_out = of.n_out[i],
+        src = of.src[i], drift = of.drift[i], prompt = of.prompt[i], base = of.base[i], keep = of.keep[i],
+        tail = of.tail[i], out = of.ids[i], lp = of.lp[i], n_out = of.n_out[i],
       },
     }
   end
@@ -172,9 +172,9 @@ end
 ---@field args (string?)[]
 ---@field result (string?)[]
 
-local runs_of = splitter {
+local runs_of = sys.sheet {
   step = "step", node = "node", slot = "slot", call_id = "&call_id", name = "&name", is_error = "&is_error", t = "&t", args = "&args",
-  result = "&result", at = "&node",
+  result = "&result", node_kind = "?node",
 }
 
 --- The tool runs of a record; nil and where when one is none.
@@ -185,31 +185,12 @@ local runs_of = splitter {
 function M.runs(line, nodes)
   local runs = runs_of(text_of(line.tool_runs))
   if not runs then return nil, "tool_runs" end
+  local node, kind = runs.node, runs.node_kind
   for i = 1, runs.n do
-    if not runs.at[i] or not is_index(runs.node[i], runs.at[i], nodes.n) then return nil, ("tool_runs[%d]"):format(i - 1) end
+    if not kind[i] or not is_index(node[i], kind[i], nodes.n) then return nil, ("tool_runs[%d]"):format(i - 1) end
   end
   return runs
 end
-
----@class agentbox.MessageColumns
----@field n integer
----@field role (string?)[]
----@field content (string?)[]        # JSON text, as are calls, id and name
----@field calls (string?)[]
----@field id (string?)[]
----@field name (string?)[]
----@field thought (string?)[]        # reasoning_content, where it is text
----@field reasoning (string?)[]
-
-local messages_of = splitter {
-  role = "$role", content = "&content", calls = "&tool_calls", id = "&tool_call_id", name = "&name",
-  thought = "$reasoning_content", reasoning = "$reasoning",
-}
-
---- The members of messages.
----@param texts string[]
----@return agentbox.MessageColumns
-function M.messages(texts) return messages_of(texts) end
 
 --- The places (from 1) of the nodes from the root to a leaf.
 ---@param nodes agentbox.NodeColumns
@@ -226,17 +207,17 @@ function M.path(nodes, leaf)
   return path
 end
 
---- The messages of a path, as columns.
----@param of agentbox.MessageColumns     # of all nodes
+--- The messages of a path, as columns that the caller may alter.
+---@param nodes agentbox.NodeColumns
 ---@param path integer[]                 # places of nodes
----@return agentbox.MessageColumns       # `of` itself, when the path is all of them
-function M.along(of, path)
-  if #path == of.n then return of end
+---@return agentbox.MessageColumns
+function M.along(nodes, path)
+  if #path == nodes.n then return sys.again(nodes) end
   local out = { n = #path }
-  for name, column in pairs(of) do
-    local picked = name ~= "n" and {}
-    for i, at in ipairs(picked and path or {}) do picked[i] = column[at] end
-    out[name] = picked or out.n
+  for name in pairs(MESSAGE) do
+    local picked, column = {}, nodes[name]
+    for i, at in ipairs(path) do picked[i] = column[at] end
+    out[name] = picked
   end
   return out
 end

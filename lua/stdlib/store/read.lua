@@ -47,8 +47,12 @@ function M.line(text, path, n, reads)
     return t
   end
   if not whole then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
-  if reads and reads ~= "messages" and text:find('{"p":[', 1, true) then reads = nil end -- packed lists have to be put back
   local line, problem, columns = parse.parse(text, reads)
+  local packed = line and reads and reads ~= "messages" and json.type(line.calls) == "raw"
+  if packed and line.calls:text():find('{"p":[', 1, true) then -- packed lists are put back
+    reads = nil
+    line, problem, columns = parse.parse(text)
+  end
   if not line then return damaged(path, n, problem.msg) end
   local run_dir = path:match "^(.*)/[^/]*$" or "."
   if json.type(line.calls) ~= "raw" then
