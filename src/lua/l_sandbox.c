@@ -390,7 +390,7 @@ static int l_kill_all(lua_State *L)
     struct ab_anchor *anchor = abl_anchor(L);
     if (!s || ab_sandbox_purge(s->sb, &err) < 0)
         return abl_push_err(L, &err, "sandbox.kill_all");
-    anchor->op = ab_poll_start(abl_loop(L), s->sb->sock, UV_READABLE);
+    anchor->op = ab_poll_shared(abl_loop(L), s->sb->sock, UV_READABLE);
     return abl_wait(L, anchor, push_purged);
 }
 

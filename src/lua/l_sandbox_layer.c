@@ -87,7 +87,9 @@ static int push_snapshot(lua_State *L, struct ab_op *op)
 static int wait_snapshot(lua_State *L, struct ab_sandbox *sb)
 {
     struct ab_anchor *anchor = abl_anchor(L);
-    anchor->op = ab_poll_start(abl_loop(L), ab_sandbox_snapshot_fd(sb), UV_READABLE);
+    /* Whoever starts a command meanwhile may take the answer, and close what brought it.
+     */
+    anchor->op = ab_poll_shared(abl_loop(L), ab_sandbox_snapshot_fd(sb), UV_READABLE);
     return abl_wait(L, anchor, push_snapshot);
 }
 

@@ -1,5 +1,8 @@
 #include "rt/poll.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 struct poll {
     struct ab_op op;
     uv_poll_t uv;
@@ -7,11 +10,14 @@ struct poll {
         failed;   /* reports a refused start from the loop, never from ab_poll_start */
     bool refused; /* by uv_poll_init: `uv` was never started */
     int events;
+    int own; /* owns, or -1 */
 };
 
 static void on_close(uv_handle_t *h)
 {
     struct poll *p = h->data;
+    if (p->own >= 0)
+        close(p->own);
     ab_op_unref(&p->op);
 }
 
@@ -52,6 +58,7 @@ struct ab_op *ab_poll_start(struct ab_loop *loop, int fd, int events)
     ab_op_init(&p->op, &poll_class, loop);
     ab_op_ref(&p->op); /* the loop's; dropped in on_close */
     p->uv.data = p->failed.data = p;
+    p->own = -1;
     int rc = uv_poll_init(&loop->uv, &p->uv, fd);
     if (rc == 0) {
         uv_poll_start(&p->uv, events, on_ready); /* cannot fail on Linux */
@@ -62,6 +69,14 @@ struct ab_op *ab_poll_start(struct ab_loop *loop, int fd, int events)
     uv_timer_init(&loop->uv, &p->failed);
     uv_timer_start(&p->failed, on_failed, 0, 0);
     return &p->op;
+}
+
+struct ab_op *ab_poll_shared(struct ab_loop *loop, int fd, int events)
+{
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    struct ab_op *op = ab_poll_start(loop, own < 0 ? fd : own, events);
+    AB_CONTAINER(op, struct poll, op)->own = own;
+    return op;
 }
 
 int ab_poll_events(const struct ab_op *op)

@@ -11,6 +11,10 @@
  * Caller owns the returned reference. */
 struct ab_op *ab_poll_start(struct ab_loop *loop, int fd, int events);
 
+/* The same for a descriptor that others may wait for as well, or close meanwhile: polls
+ * one of its own. */
+struct ab_op *ab_poll_shared(struct ab_loop *loop, int fd, int events);
+
 /* The events that were seen, valid when done. */
 int ab_poll_events(const struct ab_op *op);
 

@@ -106,6 +106,26 @@ function M.test_what_runs_goes_on_and_is_not_forked()
   lu.assertEquals(sh(kids[1], "cat log"), "one\n")
 end
 
+-- A command that starts beside one may be who hears that it is over: what waited for that is let go, and the next descriptor
+-- of that number is not taken for it.
+function M.test_commands_beside_snapshots()
+  local sb <close> = create()
+  for j = 1, 5 do
+    sh(sb, "echo > f" .. j)
+    local taking = ab.async.spawn(function() assert(sb:snapshot()):close() end)
+    for _ = 1, 50 do
+      if not sb:stat "f1" then break end
+      ab.async.yield()
+    end
+    repeat until sb:stat "f1" -- without a turn for the loop
+    local processes = {}
+    for i = 1, 6 do processes[i] = assert(sb:spawn("read -r line; echo $line " .. i)) end
+    for i, process in ipairs(processes) do lu.assertEquals(process:ask("got\n", { until_text = "\n", timeout_s = 60 }), "got " .. i .. "\n") end
+    for _, process in ipairs(processes) do process:close() end
+    assert(taking:join())
+  end
+end
+
 -- A daemon that holds no pipe of ours would go on writing to what was frozen.
 function M.test_a_daemon_is_seen()
   local sb <close> = create()
