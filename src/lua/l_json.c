@@ -4,6 +4,7 @@
 
 #include "lua/buffer.h"
 #include "lua/conv.h"
+#include "lua/json_amend.h"
 #include "lua/json_column.h"
 #include "lua/json_encode.h"
 #include "lua/json_row.h"
@@ -264,6 +265,7 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"sheet", abl_json_sheet},
         {"again", abl_json_again},
         {"cells", abl_json_cells},
+        {"amend", abl_json_amend},
         {"member", abl_json_member},
         {"tuple", abl_json_tuple},
         {"texts", abl_json_texts},

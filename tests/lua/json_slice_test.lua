@@ -139,4 +139,14 @@ function M.test_a_sheet_of_the_lists_of_a_column()
   lu.assertEquals({ sheet.id, sheet.a }, { { 1 }, { "x", nil, "[]" } })
 end
 
+function M.test_members_of_an_object_are_amended()
+  local put = sys.amend({ "a", "b" }, { "c", "d" })
+  lu.assertEquals(put('{"x":1,"b":2,"d":[0], "c" : 3}', "1", "2", nil, "4"), '{"a":1,"b":2,"x":1,"d":4,"c":3}')
+  lu.assertEquals(put("{}", nil, "2", "3"), '{"b":2,"c":3}')
+  lu.assertEquals({ put "{}", put '{"a":1}' }, { "{}", "{}" })
+  lu.assertEquals(put '{"x":1,"\\u0064":2,"x":3,"d":4,"q\\"":5}', '{"x":3,"d":4,"q\\"":5}')
+  lu.assertErrorMsgContains("an object expected", put, "[]")
+  lu.assertErrorMsgContains("string expected", put, "{}", {})
+end
+
 return M

@@ -82,15 +82,13 @@ local function logs_of(t)
 end
 
 local calls_of = sys.split { "id", "function.arguments" }
-local of_message = sys.pick { "tool_calls" }
 
 -- The engine may have had to rewrite ids or arguments to be able to go on; a choice holds what was sampled.
 local function same_calls(sampled, kept)
+  if kept == "null" then kept = nil end
   if sampled == kept then return true end
-  local left, right = of_message(sampled), of_message(kept)
-  if left == right then return true end
-  local n, ids, arguments = calls_of(left or "[]")
-  local m, other_ids, other_arguments = calls_of(right or "[]")
+  local n, ids, arguments = calls_of(sampled or "[]")
+  local m, other_ids, other_arguments = calls_of(kept or "[]")
   if not n or n ~= m then return false end
   for i = 1, n do
     if ids[i] ~= other_ids[i] or arguments[i] ~= other_arguments[i] then return false end
@@ -98,70 +96,57 @@ local function same_calls(sampled, kept)
   return true
 end
 
-local finish_of = sys.pick { "finish_reason" }
-
 local FINISHES = setmetatable({}, { __index = function(_, finish) return json.encode(finish) end })
 for _, finish in ipairs { "stop", "tool_calls", "length" } do FINISHES[finish] = json.encode(finish) end
 
--- The usual members, as they are written.
-local KEYS = {}
-for _, name in ipairs { "finish_reason", "index", "message", "logprobs", "prompt_token_ids", "token_ids", "stop_reason" } do
-  KEYS[name] = (",%s:"):format(json.encode(name))
-end
+local put_choice = sys.amend({ "finish_reason", "index" }, { "logprobs", "message", "prompt_token_ids", "token_ids" })
 
-local ALWAYS = { "logprobs", "message", "prompt_token_ids", "token_ids" }
+local choices_of = sys.sheet {
+  finish = "finish_reason", kind = "?message", calls = "!message.tool_calls", logprobs = "&logprobs",
+  prompt_token_ids = "&prompt_token_ids", token_ids = "&token_ids",
+}
 
--- The members of a choice, in the order that they are written in, and their JSON texts by name.
-local function members_of(found)
-  local names, texts = { "finish_reason", "index" }, {}
-  local keys, values = sys.entries(found or "{}")
-  for i, key in ipairs(keys) do
-    if texts[key] == nil and key ~= "finish_reason" and key ~= "index" then names[#names + 1] = key end
-    texts[key] = values[i]
+-- The recorded choices of the calls that are trained, as columns, and of each call (from 1) its place in them.
+local function recorded(t)
+  local calls = t.call_columns
+  local texts, place, responses = {}, {}, {}
+  for call = 1, calls.n do
+    local found
+    if calls.trainable[call] then found, responses[call] = choice.text(t, call) end
+    if found and found:byte() == 123 then -- "{"
+      texts[#texts + 1], place[call] = found, #texts + 1
+    end
   end
-  for _, name in ipairs(ALWAYS) do
-    if not texts[name] then names[#names + 1] = name end
-  end
-  return names, texts
+  return { text = texts, place = place, responses = responses, of = choices_of(texts) }
 end
 
 local function choice_of(job, at, call, lost)
-  local t = job.t
-  local found, response = choice.text(t, call)
-  if found and found:byte() ~= 123 then found = nil end -- "{"
-  local finish = choice.finish(t.call_columns.norm[call], found and finish_of(found))
+  local t, known = job.t, job.known
+  local of, i = known.of, known.place[call]
+  local finish = choice.finish(t.call_columns.norm[call], i and of.finish[i])
   if not finish then
     lost("training on calls that ended in a way no Choice may say")
     return nil
   end
-  local names, texts = members_of(found)
-  local message = t.columns.m[at]
-  if not found then lost "responses that were not recorded (their choices are made from the messages)" end
-  if texts.message and texts.message:byte() == 123 then
-    if not same_calls(texts.message, message) then
+  if not i then lost "responses that were not recorded (their choices are made from the messages)" end
+  local texts = { logprobs = i and of.logprobs[i] or "null" }
+  if i and of.kind[i] == "object" then
+    if not same_calls(of.calls[i], t.columns.calls[at]) then
       lost "tool calls as repaired for the history (a choice has what was sampled)"
     end
-    message = texts.message
+  else
+    texts.message = t.columns.m[at]
   end
-  texts.finish_reason, texts.index, texts.message = FINISHES[finish], "0", message
-  texts.logprobs = texts.logprobs or "null"
-  if not choice.add_tokens(job.evidence, call, texts, response, job.memo) then lost(choice.NO_TOKENS) end
-  local parts, n = {}, 0
-  for _, name in ipairs(names) do
-    if texts[name] then
-      parts[n + 1], parts[n + 2] = KEYS[name] or (",%s:"):format(json.encode(name)), texts[name]
-      n = n + 2
-    end
-  end
-  parts[1] = "{" .. parts[1]:sub(2)
-  parts[n + 1] = "}"
-  return table.concat(parts)
+  if i then texts.prompt_token_ids, texts.token_ids = of.prompt_token_ids[i], of.token_ids[i] end
+  if not choice.add_tokens(job.evidence, call, texts, known.responses[call], job.memo) then lost(choice.NO_TOKENS) end
+  return put_choice(i and known.text[i] or "{}", FINISHES[finish], "0", texts.logprobs, texts.message, texts.prompt_token_ids,
+    texts.token_ids)
 end
 
 -- Templates and servers look at the content of every message.
 local function with_content(t, at)
   local text = t.columns.m[at]
-  if t.message_columns.content[at] then return text end
+  if t.columns.kind[at] then return text end
   local message, out = json.decode(text), json.object {}
   out.role = message.role
   out.content = json.null
@@ -195,7 +180,7 @@ local function other_leaves(t)
 end
 
 local function add_messages(t, doc, evidence, lost)
-  local job = { t = t, trained = {}, evidence = evidence, memo = {} }
+  local job = { t = t, trained = {}, evidence = evidence, memo = {}, known = recorded(t) }
   doc.messages_and_choices = history_of(job, choice.plain(t.line.leaf), lost)
   doc.tools = t.line.tools or json.null
   doc.additional_histories = json.array {}
