@@ -385,6 +385,7 @@ long ab_wire_recv(int sock, uint8_t *buf, int fds[AB_WIRE_FDS], int *nfds, int f
                          .msg_control = control.data,
                          .msg_controllen = sizeof control.data};
     long n;
+    /* The kernel tells of an end with something unread before it gives what was sent. */
     do
         n = recvmsg(sock, &msg, flags | MSG_CMSG_CLOEXEC);
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));

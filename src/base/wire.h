@@ -192,8 +192,7 @@ int ab_wire_send(int sock, const uint8_t *buf, size_t len, const int *fds, int n
 
 /* Receives one packet into buf of AB_WIRE_MAX bytes. Gives the descriptors
  * (close-on-exec). Returns its length, 0 at the end of the stream, or -errno; a packet
- * that was cut is -EPROTO. That the other side has ended with something of ours unread
- * the kernel tells before it gives what that side had sent: that is passed over. */
+ * that was cut is -EPROTO. An end with something of ours unread hides nothing sent. */
 long ab_wire_recv(int sock, uint8_t *buf, int fds[AB_WIRE_FDS], int *nfds, int flags);
 
 void ab_wire_close_fds(const int *fds, int nfds);
