@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/json_layout.h"
 #include "lua/buffer.h"
 #include "lua/conv.h"
 #include "lua/json_amend.h"
@@ -80,6 +81,32 @@ static int l_decode(lua_State *L)
     abl_json_return(L, parser);
     lua_pushboolean(L, repaired);
     return repair ? 2 : (lua_pop(L, 1), 1);
+}
+
+/* lay_out(text, indent, ascii, { raw = names }) -> text | nil when it takes the values:
+ * base/json_layout.h. The containers of those members stay as they are. */
+static int l_lay_out(lua_State *L)
+{
+    struct ab_json_name names[MAX_RAW_NAMES];
+    size_t len;
+    const char *text = luaL_checklstring(L, 1, &len);
+    lua_Integer indent = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, indent > 0 && indent <= MAX_INDENT, 2, "1 to 16");
+    struct ab_json_layout layout = {
+        .indent = (int)indent,
+        .style = lua_toboolean(L, 3) ? AB_JSON_ASCII : 0,
+        .text = names,
+    };
+    lua_settop(L, 4);
+    layout.text_count = read_raw_names(L, 4, names);
+    struct ab_buf *out = abl_take_buf(L);
+    int buf = lua_gettop(L);
+    if (ab_json_lay_out(out, text, len, &layout))
+        lua_pushlstring(L, out->data, out->len);
+    else
+        lua_pushnil(L);
+    abl_return_buf(L, buf);
+    return 1;
 }
 
 static void read_format(lua_State *L, int idx, struct abl_json_format *format)
@@ -255,6 +282,7 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"is_object", l_is_object},
         {"keys", l_keys},
         {"raw", l_raw},
+        {"lay_out", l_lay_out},
         {"trusted", l_trusted},
         {"type", l_type},
         {"column", abl_json_column},

@@ -149,4 +149,23 @@ function M.test_members_of_an_object_are_amended()
   lu.assertErrorMsgContains("string expected", put, "{}", {})
 end
 
+-- Laid out is what the encoder makes of the values.
+function M.test_text_is_laid_out_as_its_values_are_written()
+  local opts = { raw = { "ids", "lp" } }
+  for _, text in ipairs {
+    "[]", "{}", "1", '"x"', "[[],{}]", ' { "a" : [ 1 , 2 ] , "b" : { "c" : null } } ', '[-0,-7,9223372036854775807,12345678901234567890]',
+    "[1.0,1e3,1E-7,0.10,-1.50,1e400]", '["\\n\\t\\"\\\\","\\/","\\u0041\\u00e9\\ud83d\\ude00","é\127","\\u001f\\b"]',
+    '{"ids":[1, 2],"a":{"lp":{"x":[ 1 ]}},"lp":3}', "[true,false,null]",
+  } do
+    for _, ascii in ipairs { false, true } do
+      lu.assertEquals(sys.lay_out(text, 2, ascii, opts), json.encode(json.decode(text, opts), { indent = 2, ascii = ascii }))
+    end
+  end
+  -- What takes its values to say:
+  lu.assertNil(sys.lay_out('{"a":1,"a":2}', 2))
+  lu.assertNil(sys.lay_out('[{"\\u0061":1}]', 2))
+  lu.assertNil(sys.lay_out(("["):rep(200) .. ("]"):rep(200), 2))
+  lu.assertErrorMsgContains("1 to 16", sys.lay_out, "[]", 0)
+end
+
 return M
