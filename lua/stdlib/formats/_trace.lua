@@ -12,53 +12,64 @@ local tokens = require "agentbox.record.tokens"
 
 local M = {}
 
-local put_message = sys.row({ "role", "content", "reasoning_content", "tool_calls", "tool_call_id" },
-  { content = true, tool_calls = true, tool_call_id = true })
-local put_call = sys.row({ "id", "type", "name", "arguments" }, { id = true, name = true, arguments = true })
-local put_nodes = sys.rows({ "parent", "message", "sampled", "timestamp", "token_ids", "mask", "logprobs" },
-  { message = true, timestamp = true, token_ids = true, mask = true, logprobs = true })
-local calls_of = sys.split { "&id", "&function.name", "&function.arguments" }
+local put_nodes = sys.rows({
+  "parent", { "message", { "role", "content", "reasoning_content", "tool_calls", "tool_call_id" } }, "sampled", "timestamp",
+  "token_ids", "mask", "logprobs",
+}, { content = true, tool_calls = true, tool_call_id = true, timestamp = true, token_ids = true, mask = true, logprobs = true })
+local tool_calls_of = sys.recast({ "id", { "type", '"function"' }, "name", "arguments" },
+  { "&id", "&function.name", "&function.arguments" })
 
-local function tool_calls_of(text)
-  if not text then return nil end
-  local n, ids, names, arguments = calls_of(text)
-  if not n or n == 0 then return nil end
-  local list = {}
-  for i = 1, n do list[i] = put_call(ids[i], "function", names[i], arguments[i]) end
-  return "[" .. table.concat(list, ",") .. "]"
-end
+local ROLES = { assistant = "assistant", system = "system", developer = "system", user = "user", tool = "tool" }
 
-local ROLES = { system = "system", developer = "system", user = "user", tool = "tool" }
-
--- The message of a node in verifiers' form, as JSON text; nil for a role that it does not know.
-local function message_at(t, at)
-  local of = t.message_columns
-  local role, content = of.role[at], of.content[at]
-  if role == "assistant" then
-    local said = content and content ~= "null" and chat.text(content) or "null"
-    return put_message(role, said, of.thought[at] or of.reasoning[at], tool_calls_of(of.calls[at]))
+-- What verifiers' messages say in other words than those of the record, by the places of their nodes.
+local function contents_of(nodes)
+  local role, kind, out = nodes.role, nodes.kind, {}
+  for at = 1, nodes.n do
+    local said = kind[at]
+    if role[at] == "assistant" and (not said or said == "null") then out[at] = "null"
+    elseif said ~= "string" then out[at] = chat.text(nodes.content[at]) end
   end
-  if not ROLES[role] then return nil end
-  return put_message(ROLES[role], chat.text(content), nil, nil, role == "tool" and (of.id[at] or '""') or nil)
+  return out
 end
 
--- The graph while it is made: columns of its nodes; `current` is where each node of the record (from 1) stands in the
--- newest branch, `ends` the call whose prompt and output a path's ids are up to a node.
+-- The last time of a list of them, as JSON text.
+local function last_of(times) return times:match "^.*[,%[]([^,%[%]]+)%]$" end
+
+-- The graph while it is made: columns of its nodes; `at` is the node of the record (from 1), `current` where each of those stands
+-- in the newest branch, `ends` the call whose prompt and output a path's ids are up to a node.
 local function new_graph(t, lost)
   return {
     t = t, lost = lost, n = 0, current = {}, place = {}, ends = {}, memo = {}, evidence = choice.evidence(t),
     started = json.encode(t.line.started),
-    parent = {}, message = {}, sampled = {}, stamp = {}, ids = {}, mask = {}, lp = {},
+    parent = {}, at = {}, sampled = {}, stamp = {}, ids = {}, mask = {}, lp = {},
   }
 end
 
 local function emit(graph, at, parent, call)
-  local message = message_at(graph.t, at)
-  if not message then return nil, "a message of a role that verifiers does not know" end
+  if not ROLES[graph.t.columns.role[at]] then return nil, "a message of a role that verifiers does not know" end
   local n, times = graph.n + 1, call and graph.t.call_columns.t[call]
-  graph.n, graph.parent[n], graph.message[n] = n, parent and parent - 1 or json.null, message
-  graph.sampled[n], graph.stamp[n] = call ~= nil, times and times:match "([^,%[%]]+)%]$" or graph.started
+  graph.n, graph.parent[n], graph.at[n] = n, parent and parent - 1 or json.null, at
+  graph.sampled[n], graph.stamp[n] = call ~= nil, times and last_of(times) or graph.started
   return n
+end
+
+-- The list of the graph's nodes, as JSON text.
+local function text_of(graph)
+  local nodes = graph.t.columns
+  local roles, thoughts, reasonings, ids = nodes.role, nodes.thought, nodes.reasoning, nodes.id
+  local all_calls = tool_calls_of(sys.cells(nodes, "calls"))
+  local role, thought, calls, id = {}, {}, {}, {}
+  for n, at in ipairs(graph.at) do
+    role[n] = ROLES[roles[at]]
+    if role[n] == "assistant" then
+      thought[n], calls[n] = thoughts[at] or reasonings[at], all_calls[at]
+    elseif role[n] == "tool" then
+      id[n] = ids[at] or '""'
+    end
+  end
+  local content = sys.cells(nodes, "content", contents_of(nodes), graph.at)
+  return put_nodes(1, graph.n, graph.parent, role, content, thought, calls, id, graph.sampled, graph.stamp, graph.ids, graph.mask,
+    graph.lp)
 end
 
 -- The call that the ids of a path end with; nil when none of its nodes has any.
@@ -142,9 +153,7 @@ function M.nodes(t, lost)
     graph.current[i] = at
     if call then graph.place[i - 1] = at - 1 end
   end
-  local list = put_nodes(1, graph.n, graph.parent, graph.message, graph.sampled, graph.stamp, graph.ids, graph.mask,
-    graph.lp)
-  return sys.trusted(list), graph.place
+  return sys.trusted(text_of(graph)), graph.place
 end
 
 local FINISH = { stop = true, length = true, tool_calls = true }
@@ -161,7 +170,7 @@ local function usage_of(text)
 end
 
 local function span(text)
-  local first, last = text:match "^%[([^,%]]+)", text:match "([^,%[%]]+)%]$"
+  local first, last = text:match "^%[([^,%]]+)", last_of(text)
   return first and put_span(tonumber(first) + 0.0, tonumber(last) + 0.0) or "{}"
 end
 
