@@ -22,6 +22,13 @@
 
 #define LEFT_AT_MOST 8 /* a part of the limit that may be cached for those before */
 
+/* The kernel looks at every file system of the machine when a cgroup of the memory
+ * controller goes, seven for each sandbox that lives, and makes all who want to make or
+ * remove one meanwhile wait: among a thousand sandboxes that is a millisecond. So a crowd
+ * that ends keeps its cgroups until few are left. */
+#define STOCK_LEAST    32
+#define STOCK_OF_ALIVE 4
+
 /* Files of one sandbox's cgroup are reached by name each time: a thousand sandboxes would
  * hold four thousand descriptors otherwise. */
 static const char *member_path(const struct ab_cgroup *cg, const char *file,
@@ -336,34 +343,59 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
     int fault = AB_FAULT("cgroup_create");
     if (fault)
         return ab_err_sys(err, fault, "make a cgroup");
-    return take_used(cg, limits) ? 0 : make(cg, limits, err);
+    if (!take_used(cg, limits) && make(cg, limits, err) < 0)
+        return -1;
+    ab_cgroup_self.alive += cg->members != 0;
+    return 0;
+}
+
+static void trim_stock(void)
+{
+    struct ab_cgroup_self *self = &ab_cgroup_self;
+    size_t most = STOCK_LEAST + STOCK_OF_ALIVE * self->alive;
+    size_t n = self->stocked > most ? self->stocked - most : 0;
+    for (size_t i = 0; i < n; i++)
+        discard(&self->stock[i]);
+    self->stocked -= n;
+    memmove(self->stock, self->stock + n, self->stocked * sizeof *self->stock);
+}
+
+static void put_into_stock(const struct ab_cgroup *cg)
+{
+    struct ab_cgroup_self *self = &ab_cgroup_self;
+    if (self->stocked == self->room) {
+        self->room = self->room ? 2 * self->room : STOCK_LEAST;
+        self->stock = ab_xrealloc(self->stock, self->room * sizeof *self->stock);
+    }
+    self->stock[self->stocked++] = *cg;
 }
 
 void ab_cgroup_remove(struct ab_cgroup *cg)
 {
     const bool *alias = ab_cgroup_self.alias;
     bool again = cg->members && !alias[MEMORY] && !alias[PIDS] && !alias[CPU];
+    ab_cgroup_self.alive -= cg->members != 0;
     if (!again) {
         discard(cg);
         return;
-    }
-    if (ab_cgroup_self.stocked == AB_CGROUP_STOCK) {
-        struct ab_cgroup oldest = unstock(0);
-        discard(&oldest);
     }
     cg->oom_before = count_oom_kills(cg);
     cg->cpu_before_us = cpu_us(cg);
     if (cg->oom_fd >= 0)
         close(cg->oom_fd);
     cg->oom_fd = -1;
-    ab_cgroup_self.stock[ab_cgroup_self.stocked++] = *cg;
+    put_into_stock(cg);
     *cg = (struct ab_cgroup){.oom_fd = -1};
+    trim_stock();
 }
 
 void ab_cgroup_empty_stock(void)
 {
     while (ab_cgroup_self.stocked > 0)
         discard(&ab_cgroup_self.stock[--ab_cgroup_self.stocked]);
+    free(ab_cgroup_self.stock);
+    ab_cgroup_self.stock = NULL;
+    ab_cgroup_self.room = 0;
 }
 
 /* Root without the right to administer, as in a container: its zygote becomes somebody

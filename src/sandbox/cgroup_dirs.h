@@ -6,8 +6,7 @@
 
 #include "sandbox/cgroup.h"
 
-#define AB_SWEEP_DEPTH  5
-#define AB_CGROUP_STOCK 32
+#define AB_SWEEP_DEPTH 5
 
 enum { V2, MEMORY, PIDS, CPU, HIERARCHIES };
 _Static_assert(HIERARCHIES <= AB_WIRE_CGROUPS + 1, "descriptors of one sandbox");
@@ -23,9 +22,10 @@ struct ab_cgroup_self {
     char name[96];
     pid_t companion;
     void (*announce)(void);
-    unsigned made;                           /* numbers the sandboxes' */
-    struct ab_cgroup stock[AB_CGROUP_STOCK]; /* to be used again, longest rested first */
-    size_t stocked;
+    unsigned made;           /* numbers the sandboxes' */
+    size_t alive;            /* sandboxes that have some */
+    struct ab_cgroup *stock; /* owns; to be used again, longest rested first */
+    size_t stocked, room;
     bool crowded; /* somebody else is in our cgroup, so that it cannot pass controllers on
                    */
 };

@@ -3,6 +3,8 @@ local ab = require "agentbox"
 local lu = require "luaunit"
 local sys = require "agentbox.sys.sandbox"
 
+local census = dofile((arg[0]:match "^(.*/)" or "./") .. "../support/census.lua")
+
 local M = {}
 
 local has = sys.probe().cgroup
@@ -93,6 +95,24 @@ function M.test_counters_begin_at_nothing()
     assert(sb:exec({ "python3", "-c", "import time\nwhile time.process_time() < 0.5: pass" }, { timeout_s = 60 }))
     lu.assertTrue(assert(sb:usage()).oom_kills >= 1)
   end
+end
+
+-- A crowd that ends keeps its cgroups for the next one until few are left.
+function M.test_kept_cgroups_are_as_few_as_those_alive_allow()
+  local pid = require "agentbox.sys.os".pid()
+  sys.forget()
+  local before = census.cgroups(pid)
+  create():close()
+  local each = census.cgroups(pid) - before
+  lu.skipIf(each == 0, "cgroups are new each time here")
+  local crowd = {}
+  for i = 1, 60 do crowd[i] = create() end
+  for i = 1, 50 do crowd[i]:close() end
+  lu.assertEquals(census.cgroups(pid), before + 60 * each)
+  for i = 51, 60 do crowd[i]:close() end
+  lu.assertEquals(census.cgroups(pid), before + 32 * each)
+  sys.forget()
+  lu.assertEquals(census.cgroups(pid), before)
 end
 
 local function kill_zygote()
