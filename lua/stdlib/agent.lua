@@ -33,9 +33,14 @@ local new_answer = sys.shape("role", "tool_call_id", "name", "content")
 ---@field private _leaf? integer
 local Request = {}
 
---- The JSON text of the messages, when the record has it: a turn encodes only what it added.
+--- The body around the messages, when the record has their JSON text: a turn encodes only what it added, and what was
+--- said before is copied once.
+---@param head string   # the body up to the bracket before the first message
+---@param tail string   # from the bracket behind the last one on
 ---@return string?
-function Request:history() return self._leaf and self._rec:history(self._leaf, self.messages) end
+function Request:history(head, tail)
+  return self._leaf and self._rec:history(self._leaf, self.messages, head, tail)
+end
 
 --- What the requests of a rollout have in common and no model sends.
 local function new_request_meta(ctx)

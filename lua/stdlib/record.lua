@@ -282,11 +282,14 @@ function Recorder:ran(node, slot, call_id, name, result)
   return index
 end
 
---- The JSON text of a history as it goes on the wire, as far as the record has the same bytes already: nil if not.
+--- A body around the JSON text of a history as it goes on the wire, as far as the record has the same bytes already: nil
+--- if not.
 ---@param leaf integer                    # its last message
 ---@param messages agentbox.Message[]
+---@param head string                     # the body up to the bracket before the first message
+---@param tail string                     # from the bracket behind the last one on
 ---@return string?
-function Recorder:history(leaf, messages) return requests.history(self, leaf, messages) end
+function Recorder:history(leaf, messages, head, tail) return requests.history(self, leaf, messages, head, tail) end
 
 --- Adds a named fact (`ctx:note`); the last value of a name stands.
 ---@param name string

@@ -26,6 +26,30 @@ static int l_sha256(lua_State *L)
     return 1;
 }
 
+/* seal(text, before, behind): the text with a text in place of its last byte, the digits
+ * of the bytes up to there, and another text. A record is as long as all that a rollout
+ * said, so it is copied once. */
+static int l_seal(lua_State *L)
+{
+    size_t len, before_len, behind_len;
+    const char *text = luaL_checklstring(L, 1, &len);
+    const char *before = luaL_checklstring(L, 2, &before_len);
+    const char *behind = luaL_checklstring(L, 3, &behind_len);
+    luaL_argcheck(L, len > 0, 1, "is empty");
+    char hex[AB_SHA256_HEX];
+    struct ab_err err;
+    if (ab_sha256(text, len - 1, hex, &err) < 0)
+        luaL_error(L, "%s", err.msg);
+    luaL_Buffer b;
+    luaL_buffinitsize(L, &b, len + before_len + sizeof hex + behind_len);
+    luaL_addlstring(&b, text, len - 1);
+    luaL_addlstring(&b, before, before_len);
+    luaL_addstring(&b, hex);
+    luaL_addlstring(&b, behind, behind_len);
+    luaL_pushresult(&b);
+    return 1;
+}
+
 static int l_hasher(lua_State *L)
 {
     struct hasher *self = lua_newuserdatauv(L, sizeof *self, 0);
@@ -85,7 +109,7 @@ int luaopen_agentbox_sys_hash(lua_State *L)
     static const luaL_Reg methods[] = {
         {"update", l_update}, {"hex", l_hex}, {NULL, NULL}};
     static const luaL_Reg lib[] = {
-        {"sha256", l_sha256}, {"hasher", l_hasher}, {NULL, NULL}};
+        {"sha256", l_sha256}, {"seal", l_seal}, {"hasher", l_hasher}, {NULL, NULL}};
     luaL_newmetatable(L, HASHER_TYPE);
     luaL_newlib(L, methods);
     lua_setfield(L, -2, "__index");

@@ -39,6 +39,8 @@ function M.test_what_was_put_in_comes_out()
         if i % 9 == 0 then lu.assertEquals(list:joined(i), "[" .. table.concat(given, ",", 1, i) .. "]") end
       end
       lu.assertEquals(list:joined(0), "[]")
+      lu.assertEquals(list:joined(0, '{"m":[', "],1}"), '{"m":[],1}')
+      lu.assertEquals(list:joined(9, '{"m":[', "],1}"), '{"m":[' .. table.concat(given, ",", 1, 9) .. "],1}")
       lu.assertEquals(list:joined(31), "[" .. table.concat(given, ",", 1, 31) .. "]")
       lu.assertEquals(list:all(), given)
       list:set(7, "another")

@@ -21,6 +21,11 @@ local hash = {}
 ---@param n? integer   # of the first n bytes
 ---@return string   # 64 digits
 function hash.sha256(bytes, n) end
+---@param text string
+---@param before string
+---@param behind string
+---@return string   # the text without its last byte, `before`, the digits of the SHA-256 up to there, `behind`
+function hash.seal(text, before, behind) end
 ---@return agentbox.Hasher
 function hash.hasher() end
 

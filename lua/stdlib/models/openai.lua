@@ -225,12 +225,11 @@ local known_body = recent.new(16, 256 << 10)
 
 -- The body, and where in it the messages are that the record has, too.
 local function body_of(self, request, name)
-  local history = request.history and request:history()
-  local body, at = wire.body(request, {
+  local body, at, bytes = wire.body(request, {
     model = name, sampling = self._sampling, extra = self._extra,
     stream = request.stream == nil and self._stream or request.stream,
-  }, history)
-  return known_body(body), history and at, history and #history
+  })
+  return known_body(body), at, bytes
 end
 
 --- Asks for one reply. Waits, retries what is worth it, and never takes an error's text for an answer.

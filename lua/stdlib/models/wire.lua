@@ -117,12 +117,12 @@ local offered = setmetatable({}, { __mode = "k" })
 
 local function offer(tools, choice, keep)
   if not tools or #tools == 0 then return "" end
-  local text = keep and offered[tools]
-  if not text then
-    text = ',"tools":' .. M.tools_text(tools) .. ',"tool_choice":'
-    if keep then offered[tools] = text end
-  end
-  return text .. json.encode(choice or "auto")
+  choice = choice or "auto"
+  local known = keep and offered[tools]
+  if known and known.choice == choice then return known.text end
+  local text = ',"tools":' .. M.tools_text(tools) .. ',"tool_choice":' .. json.encode(choice)
+  if keep and type(choice) == "string" then offered[tools] = { choice = choice, text = text } end
+  return text
 end
 
 local function add_members(parts, map, taken)
@@ -137,12 +137,23 @@ local function add_members(parts, map, taken)
   end
 end
 
+-- What stands behind the messages: the same text for nearly all calls of a run.
+local last_offer, last_members, last_tail
+
+local function tail_of(tools, members)
+  if tools ~= last_offer or members ~= last_members then
+    last_offer, last_members, last_tail = tools, members, "]" .. tools .. members .. "}"
+  end
+  return last_tail
+end
+
 --- The body of a request. `extra` wins over `sampling`, but never over messages and tools.
----@param request agentbox.Request
+---@param request agentbox.Request   # its `history`, if it has one, puts the body together when it has the messages' text
 ---@param fixed { model: string, sampling?: table, extra?: table, stream?: boolean }
----@param messages? string   # the JSON text of the messages, if the caller has it, as an agent's record does
+---@param messages? string   # the JSON text of the messages, if the caller has it
 ---@return string body
----@return integer at          # where the messages begin in it
+---@return integer? at         # where the messages begin in it, when `history` put it together
+---@return integer? bytes      # of them
 function M.body(request, fixed, messages)
   local parts, model = {}, json.encode(fixed.model)
   local taken = { model = true, messages = true, tools = true, tool_choice = true }
@@ -155,10 +166,12 @@ function M.body(request, fixed, messages)
   end
   add_members(parts, sampling, taken)
   if fixed.stream then add_members(parts, { stream = true, stream_options = { include_usage = true } }, taken) end
-  -- One concatenation: the history is copied once.
-  local tools = offer(request.tools, request.tool_choice, messages ~= nil)
-  messages = messages or M.messages_text(request.messages)
-  return '{"model":' .. model .. ',"messages":' .. messages .. tools .. table.concat(parts) .. "}", 22 + #model
+  local is_agents = messages == nil and request.history ~= nil
+  local tools = offer(request.tools, request.tool_choice, is_agents or messages ~= nil)
+  local head, tail = '{"model":' .. model .. ',"messages":[', tail_of(tools, table.concat(parts))
+  local whole = is_agents and request:history(head, tail)
+  if whole then return whole, #head, #whole - #head - #tail + 2 end
+  return head:sub(1, -2) .. (messages or M.messages_text(request.messages)) .. tail:sub(2)
 end
 
 return M

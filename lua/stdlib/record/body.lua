@@ -52,11 +52,20 @@ local function locate(text, name, value, from, to)
   return last and last <= to and last - #value + 1 or nil
 end
 
+-- The same of a list of tools. It is long, and mostly the one of the call before.
+local last_tools, last_member
+
+local function locate_tools(text, tools, from, to)
+  if tools ~= last_tools then last_tools, last_member = tools, '"tools":' .. tools end
+  local _, last = text:find(last_member, from, true)
+  return last and last <= to and last - #tools + 1 or nil
+end
+
 -- The text around messages and tools, and where they stood: `at`, and where they find themselves.
 local function factored(text, at, size_of_messages, tools)
   local cuts = { { name = "messages", at = at, size = size_of_messages } }
-  local after = tools and locate(text, "tools", tools, at + size_of_messages, #text)
-  local before = tools and not after and locate(text, "tools", tools, 1, at - 1)
+  local after = tools and locate_tools(text, tools, at + size_of_messages, #text)
+  local before = tools and not after and locate_tools(text, tools, 1, at - 1)
   if after then cuts[2] = { name = "tools", at = after, size = #tools } end
   if before then table.insert(cuts, 1, { name = "tools", at = before, size = #tools }) end
   local parts, offsets, from, size = {}, {}, 1, 0

@@ -75,23 +75,25 @@ local function is_path(rec, path, messages, count)
   return list.same(messages, recorded, "content", contents, from, count)
 end
 
-local function messages_text(rec, path)
-  if not path.nodes then return rec._m:joined(path.count) end
+local function messages_text(rec, path, head, tail)
+  if not path.nodes then return rec._m:joined(path.count, head, tail) end
   local texts = {}
   for i, node in ipairs(path.nodes) do texts[i] = rec._m:get(node) end
-  return "[" .. table.concat(texts, ",") .. "]"
+  return (head or "[") .. table.concat(texts, ",") .. (tail or "]")
 end
 
---- The JSON text of a history as it goes on the wire, put together from what is recorded; nil when the record has it
---- in another form.
+--- A body around the JSON text of a history as it goes on the wire, put together from what is recorded; nil when the
+--- record has it in another form.
 ---@param rec agentbox.Recorder
 ---@param leaf integer
 ---@param messages agentbox.Message[]
+---@param head string     # the body up to the bracket before the first message
+---@param tail string     # from the bracket behind the last one on
 ---@return string?
-function M.history(rec, leaf, messages)
+function M.history(rec, leaf, messages, head, tail)
   if rec._altered then return nil end
   local path = path_to(rec, leaf)
-  return is_path(rec, path, messages, #messages) and messages_text(rec, path) or nil
+  return is_path(rec, path, messages, #messages) and messages_text(rec, path, head, tail) or nil
 end
 
 -- The request of a model that has no server: its bytes follow from the path, and only their hash is made. Nil when the

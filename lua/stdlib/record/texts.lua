@@ -51,19 +51,22 @@ function Texts:set(n, text)
   self[n] = text
 end
 
---- The first `n` texts as one JSON array.
+--- The first `n` texts as one JSON array, in a text that begins and ends with what is given.
 ---@param n integer
+---@param head? string   # up to the bracket: "[" unless given
+---@param tail? string   # from the bracket on: "]" unless given
 ---@return string
-function Texts:joined(n)
-  if n == 0 then return "[]" end
+function Texts:joined(n, head, tail)
+  head, tail = head or "[", tail or "]"
+  if n == 0 then return head .. tail end
   if self.log and n == #self then settle(self) end
   if self.log and not self.apart then
-    local read, problem = self.log:span(self[1], self[n], "[", "]")
+    local read, problem = self.log:span(self[1], self[n], head, tail)
     return read or error(problem, 0)
   end
   local texts = {}
   for i = 1, n do texts[i] = self:get(i) end
-  return "[" .. table.concat(texts, ",") .. "]"
+  return head .. table.concat(texts, ",") .. tail
 end
 
 --- All of them.

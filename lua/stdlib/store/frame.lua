@@ -13,8 +13,7 @@ local TAIL = #MARK + 64 + 2
 ---@param text string
 ---@return string line    # ends with a line feed
 function M.close(text)
-  local covered = text:sub(1, -2)
-  return table.concat { covered, MARK, hash.sha256(covered), '"}\n' }
+  return hash.seal(text, MARK, '"}\n')
 end
 
 -- The bytes that the sum covers, and the sum; nil when the line carries none.
