@@ -15,15 +15,17 @@ enum { ABL_JSON_FIELDS = 32 };
 struct abl_json_field {
     const char *name; /* borrowed from the string in the upvalue */
     size_t len;
-    int object; /* that it is a member of */
-    int inside; /* the object that it is, when members of it are wanted; else -1 */
-    int column; /* or -1 */
+    int object;  /* that it is a member of */
+    int inside;  /* the object that it is, when members of it are wanted; else -1 */
+    int column;  /* or -1 */
+    int element; /* of a list, from 1; 0 for a member */
 };
 
 struct abl_json_plan {
     int fields, objects, columns;
     /* of an object: its fields are [first, next one's first) */
     int first[ABL_JSON_FIELDS + 2];
+    bool elements[ABL_JSON_FIELDS + 1]; /* of an object: whether it may be a list */
     char mark[ABL_JSON_FIELDS]; /* of a column: what stood before its path, or 0 */
     struct abl_json_field field[ABL_JSON_FIELDS];
 };

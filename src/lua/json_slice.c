@@ -18,7 +18,11 @@ static struct abl_json_field *add_field(lua_State *L, struct abl_json_plan *plan
     luaL_argcheck(L, plan->fields < MAX_FIELDS && name.len > 0, 1,
                   "1 to 32 names expected");
     struct abl_json_field *f = &plan->field[plan->fields++];
-    *f = (struct abl_json_field){name.s, name.len, object, -1, -1};
+    *f = (struct abl_json_field){name.s, name.len, object, -1, -1, 0};
+    if (name.len == 3 && name.s[0] == '[' && name.s[1] > '0' && name.s[1] <= '9') {
+        f->element = name.s[1] - '0';
+        plan->elements[object] = true;
+    }
     return f;
 }
 
@@ -97,11 +101,19 @@ static void forget(const struct abl_json_plan *plan, int object,
 static bool look(const struct abl_json_plan *plan, int object, struct ab_json_walk *walk,
                  struct ab_json_slice *found);
 
-/* The fields that a key is the name of. */
+/* The fields that a key is the name of, or an element the number. */
 struct match {
     int column[MAX_FIELDS], columns;
     int inside; /* or -1 */
 };
+
+static void add_match(struct match *m, const struct abl_json_field *f)
+{
+    if (f->column >= 0)
+        m->column[m->columns++] = f->column;
+    if (f->inside >= 0)
+        m->inside = f->inside;
+}
 
 static void find_fields(const struct abl_json_plan *plan, int object,
                         struct ab_json_slice key, bool escaped, struct match *m)
@@ -110,45 +122,71 @@ static void find_fields(const struct abl_json_plan *plan, int object,
         const struct abl_json_field *f = &plan->field[i];
         bool same = escaped ? ab_json_is_key(key, f->name, f->len)
                             : f->len == key.len && memcmp(f->name, key.s, key.len) == 0;
-        if (same && f->column >= 0)
-            m->column[m->columns++] = f->column;
-        if (same && f->inside >= 0)
-            m->inside = f->inside;
+        if (same && f->element == 0)
+            add_match(m, f);
     }
 }
 
-/* The value of a member that the walk is at. */
-static void take_member(const struct abl_json_plan *plan, int object,
-                        struct ab_json_slice key, struct ab_json_walk *walk,
-                        struct ab_json_slice *found)
+/* The value that the walk is at, for the fields that it was found to be of; false when
+ * there is none. */
+static bool take_value(const struct abl_json_plan *plan, const struct match *m,
+                       struct ab_json_walk *walk, struct ab_json_slice *found)
 {
-    struct match m;
-    m.columns = 0;
-    m.inside = -1;
-    find_fields(plan, object, key, false, &m);
-    if (m.columns == 0 && m.inside < 0 && memchr(key.s, '\\', key.len))
-        find_fields(plan, object, key, true, &m);
     struct ab_json_slice value = {walk->p, 0};
-    if (m.inside >= 0)
-        forget(plan, m.inside, found);
-    if (m.inside >= 0 && look(plan, m.inside, walk, found))
+    if (m->inside >= 0)
+        forget(plan, m->inside, found);
+    if (m->inside >= 0 && look(plan, m->inside, walk, found))
         value.len = (size_t)(walk->p - value.s);
     else
         value = ab_json_value(walk);
-    for (int i = 0; i < m.columns && value.len > 0; i++)
-        found[m.column[i]] = value;
+    for (int i = 0; i < m->columns && value.len > 0; i++)
+        found[m->column[i]] = value;
+    return value.len > 0;
 }
 
-/* Fills in what is found of the members of the object that the walk is at. Recursion is
- * as deep as the paths. */
+static void look_at_members(const struct abl_json_plan *plan, int object,
+                            struct ab_json_walk *walk, struct ab_json_slice *found)
+{
+    struct ab_json_slice key;
+    while (ab_json_next_key(walk, &key)) {
+        struct match m;
+        m.columns = 0;
+        m.inside = -1;
+        find_fields(plan, object, key, false, &m);
+        if (m.columns == 0 && m.inside < 0 && memchr(key.s, '\\', key.len))
+            find_fields(plan, object, key, true, &m);
+        take_value(plan, &m, walk, found);
+    }
+}
+
+static void look_at_elements(const struct abl_json_plan *plan, int object,
+                             struct ab_json_walk *walk, struct ab_json_slice *found)
+{
+    for (int n = 1; ab_json_next(walk); n++) {
+        struct match m;
+        m.columns = 0;
+        m.inside = -1;
+        for (int i = plan->first[object]; i < plan->first[object + 1]; i++) {
+            if (plan->field[i].element == n)
+                add_match(&m, &plan->field[i]);
+        }
+        if (!take_value(plan, &m, walk, found))
+            break;
+    }
+}
+
+/* Fills in what is found of the members of the object that the walk is at, or of the list
+ * whose elements are wanted. Recursion is as deep as the paths. */
 static bool look(const struct abl_json_plan *plan, int object, struct ab_json_walk *walk,
                  struct ab_json_slice *found)
 {
-    struct ab_json_slice key;
-    if (!ab_json_open(walk, '{'))
+    if (ab_json_open(walk, '{')) {
+        look_at_members(plan, object, walk, found);
+        return true;
+    }
+    if (!plan->elements[object] || !ab_json_open(walk, '['))
         return false;
-    while (ab_json_next_key(walk, &key))
-        take_member(plan, object, key, walk, found);
+    look_at_elements(plan, object, walk, found);
     return true;
 }
 

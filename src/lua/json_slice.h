@@ -7,8 +7,9 @@
 /* All of these are for text that is known to be valid JSON, a string or a raw value: a
  * member of a parsed document, or what our own encoder wrote.
  *
- * A name is a path ("m.role": role inside m). Its value is nil when it is absent or null,
- * a Lua value when it is a scalar, and JSON text when it is a container. With `&` before
+ * A name is a path ("m.role": role inside m; "t.[2]": the second element of the list t,
+ * of which the first nine can be named). Its value is nil when it is absent or null, a
+ * Lua value when it is a scalar, and JSON text when it is a container. With `&` before
  * the path it is JSON text whatever it is, "null" too, and nil when it is absent; with
  * `!` the same, but nil when it is null; with `$` it is a string, and nil when it is
  * anything else; with `?` it is what kind of value is there: "object", "array", "string",

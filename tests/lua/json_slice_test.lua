@@ -168,4 +168,11 @@ function M.test_text_is_laid_out_as_its_values_are_written()
   lu.assertErrorMsgContains("1 to 16", sys.lay_out, "[]", 0)
 end
 
+function M.test_paths_through_lists()
+  local pick = sys.pick { "t.[1]", "t.[2]", "&c.[1].m.[2]", "[1]" }
+  lu.assertEquals({ pick '{"t":[1.5,[2],3],"c":[{"m":[0, {"a":1}]},4]}' }, { 1.5, "[2]", '{"a":1}', nil })
+  lu.assertEquals({ pick '{"t":{"[1]":1},"c":[],"[1]":5}' }, {})
+  lu.assertEquals({ pick '{"t":[1,2],"t":[3]}' }, { 3 })
+end
+
 return M

@@ -36,6 +36,27 @@ end
 -- What stands for calls none of which has token ids.
 local NONE = setmetatable({}, { __index = function() return {} end })
 
+local first_of = sys.sheet { choice = "&choices.[1]" }
+
+--- The same of several calls: columns of choices and of responses, where they were looked at.
+---@param t agentbox.Traj
+---@param wanted table<integer, any>    # the calls
+---@return table<integer, string> choices
+---@return table<integer, string> responses
+function M.texts(t, wanted)
+  local own, choices, responses, texts, calls = t.call_columns.choice, {}, {}, {}, {}
+  for i = 1, t.call_columns.n do
+    choices[i] = wanted[i] and own[i] or nil
+    local text = wanted[i] and not choices[i] and t:response_text(i)
+    if text and text:byte() == 123 then -- "{"
+      texts[#texts + 1], calls[#calls + 1], responses[i] = text, i, text
+    end
+  end
+  local found = first_of(texts).choice
+  for k, i in ipairs(calls) do choices[i] = found[k] end
+  return choices, responses
+end
+
 --- The calls with their token ids, for those formats that go without them where there are none.
 ---@param t agentbox.Traj
 ---@return agentbox.PlaneCall[]

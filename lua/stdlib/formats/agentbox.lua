@@ -67,7 +67,7 @@ end
 
 local function messages_of(t, path, lost)
   local nodes, runs = t.columns, t.run_columns
-  local role, name, thought, raw = {}, {}, {}, {}
+  local role, name, thought, raw, call, wanted = {}, {}, {}, {}, {}, {}
   local all_calls, calls = tool_calls_of(sys.cells(nodes, "calls")), {}
   local roles, names, thoughts, reasonings, of_run, of_call = nodes.role, nodes.name, nodes.thought, nodes.reasoning, nodes.r, nodes.c
   for i, at in ipairs(path) do
@@ -75,8 +75,10 @@ local function messages_of(t, path, lost)
     role[i], calls[i] = roles[at], all_calls[at]
     name[i] = names[at] or run and runs.name[run + 1]
     thought[i] = thoughts[at] or reasonings[at]
-    if of_call[at] and role[i] == "assistant" then raw[i] = choice.text(t, of_call[at] + 1) end
+    if of_call[at] and role[i] == "assistant" then call[i], wanted[of_call[at] + 1] = of_call[at] + 1, true end
   end
+  local choices = choice.texts(t, wanted)
+  for i, n in pairs(call) do raw[i] = choices[n] end
   local content = sys.cells(nodes, "content", joined_parts(nodes, path, lost), path)
   return sys.trusted(put_messages(1, #path, role, content, calls, sys.cells(nodes, "id", nil, path), name, thought, raw))
 end
@@ -95,13 +97,8 @@ end
 -- What a model wrote as arguments, as JSON text on one line: that of an object.
 local function arguments_of(text)
   if not text or not json.raw(text) then return json.encode(json.object { _raw = text }) end
-  if not text:find "^%s*{" then return "{}" end
-  return text:find "[\n\r]" and json.encode(sys.trusted(text)) or text
-end
-
-local function duration_of(times)
-  local first, last = (times or ""):match "^%[([^,%]]+),([^,%]]+)"
-  return first and tonumber(last) - tonumber(first) + 0.0 or 0.0
+  if text:byte() ~= 123 and not text:find "^%s*{" then return "{}" end
+  return (text:find("\n", 1, true) or text:find("\r", 1, true)) and json.encode(sys.trusted(text)) or text
 end
 
 -- The results of the runs: those of the nodes `at`, or what `own` has for a place behind the nodes.
@@ -115,6 +112,7 @@ end
 
 local function records_of(t)
   local runs, nodes = t.run_columns, t.columns
+  local began, ended = runs.began, runs.ended
   local calls = calls_of(sys.cells(nodes, "calls"))
   local id, arguments, at, result, duration = {}, {}, {}, {}, {}
   for i = 1, runs.n do
@@ -127,7 +125,7 @@ local function records_of(t)
     else arguments[i] = given and given:byte() == 123 and given or "{}" end
     at[i] = owner and runs.node[i] + 1 or nodes.n + i
     if not owner then result[at[i]] = own and own ~= "null" and own or '""' end
-    duration[i] = duration_of(runs.t[i])
+    duration[i] = began[i] and ended[i] and ended[i] - began[i] + 0.0 or 0.0
   end
   return sys.trusted(put_records(1, runs.n, runs.step, id, runs.name, arguments, results_of(nodes, at, result), runs.is_error,
     duration))

@@ -108,13 +108,11 @@ local choices_of = sys.sheet {
 
 -- The recorded choices of the calls that are trained, as columns, and of each call (from 1) its place in them.
 local function recorded(t)
-  local calls = t.call_columns
-  local texts, place, responses = {}, {}, {}
-  for call = 1, calls.n do
-    local found
-    if calls.trainable[call] then found, responses[call] = choice.text(t, call) end
-    if found and found:byte() == 123 then -- "{"
-      texts[#texts + 1], place[call] = found, #texts + 1
+  local texts, place = {}, {}
+  local found, responses = choice.texts(t, t.call_columns.trainable)
+  for call = 1, t.call_columns.n do
+    if found[call] and found[call]:byte() == 123 then -- "{"
+      texts[#texts + 1], place[call] = found[call], #texts + 1
     end
   end
   return { text = texts, place = place, responses = responses, of = choices_of(texts) }

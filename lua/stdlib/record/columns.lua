@@ -168,12 +168,13 @@ end
 ---@field call_id (string?)[]   # JSON text, as are the others
 ---@field name (string?)[]
 ---@field is_error (string?)[]
----@field t (string?)[]
+---@field began (number?)[]
+---@field ended (number?)[]
 ---@field args (string?)[]
 ---@field result (string?)[]
 
 local runs_of = sys.sheet {
-  step = "step", node = "node", slot = "slot", call_id = "&call_id", name = "&name", is_error = "&is_error", t = "&t", args = "&args",
+  step = "step", node = "node", slot = "slot", call_id = "&call_id", name = "&name", is_error = "&is_error", began = "t.[1]", ended = "t.[2]", args = "&args",
   result = "&result", node_kind = "?node",
 }
 
