@@ -8,7 +8,7 @@
 --- bash where the sandbox has it, else its /bin/sh. Both streams are one, in the order in which they were written.
 --- A command is given to `eval` as one word, so that what is incomplete (a quote, a heredoc, an `if`) is an error of
 --- syntax and never waits for more; its stdin is /dev/null. The end of its output is marked by a random word that only
---- the shell has: what a command prints does not look like it.
+--- its script has: what a command prints does not look like it, unless it reads that script to lie about itself.
 ---
 --- A shell reads its stdin byte by byte, since what it starts might want the rest. So a native one has its script in a
 --- file that grows (src/rt/script.h), and waits at the end of each command for a byte from a pipe. An ordinary user's has
