@@ -241,6 +241,31 @@ static int l_put_all(lua_State *L)
     return 1;
 }
 
+int abl_json_list(lua_State *L)
+{
+    lua_Integer from = luaL_checkinteger(L, 1), to = luaL_checkinteger(L, 2);
+    struct column column;
+    lua_settop(L, 3);
+    struct ab_buf *out = abl_take_buf(L);
+    open_columns(L, 3, 1, &column);
+    int top = lua_gettop(L);
+    ab_buf_putc(out, '[');
+    for (lua_Integer at = from; at <= to; at++) {
+        struct ab_json_slice text = push_element(L, &column, at);
+        if (!text.s)
+            text.s = lua_tolstring(L, -1, &text.len);
+        luaL_argcheck(L, text.s, 3, "a text for each element expected");
+        if (at > from)
+            ab_buf_putc(out, ',');
+        ab_buf_put(out, text.s, text.len);
+        lua_settop(L, top);
+    }
+    ab_buf_putc(out, ']');
+    lua_pushlstring(L, out->data, out->len);
+    abl_return_buf(L, 4);
+    return 1;
+}
+
 /* ---- what a row looks like ---- */
 
 static struct step *add_step(lua_State *L, struct row *row, enum step_kind kind)

@@ -23,6 +23,10 @@ int abl_json_row(lua_State *L);
  * neither is the same in all of them. */
 int abl_json_rows(lua_State *L);
 
+/* list(from, to, column) -> the list of the JSON texts from..to of a column, as those of
+ * rows() are */
+int abl_json_list(lua_State *L);
+
 /* recast(names, paths [, nulls]) -> recast(cells) -> texts: each list of objects in a
  * column, written again with these names; a path of split() for each value, whose text is
  * copied. By its place; nothing of what is no list of objects, or has none. */

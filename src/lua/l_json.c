@@ -289,6 +289,7 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"shape", abl_json_shape},
         {"row", abl_json_row},
         {"rows", abl_json_rows},
+        {"list", abl_json_list},
         {"recast", abl_json_recast},
         {"sheet", abl_json_sheet},
         {"again", abl_json_again},

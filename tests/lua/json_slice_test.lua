@@ -118,6 +118,8 @@ function M.test_cells_are_copied_as_they_stand()
   lu.assertEquals(put(1, 4, role, c, p, q), '[{"role":"a","c":"x\\n","p":null},{"c":["y"],"p":1,"q":1},{"p":2,"q":2},{}]')
   local some = sys.cells(sheet, "c", { [2] = "b", [7] = 7 }, { 7, 2, 1, 9 })
   lu.assertEquals(sys.rows({ "c" }, nil, true)(1, 5, some), '[{"c":7},{"c":"b"},{"c":"x\\n"},{"c":null},{"c":null}]')
+  lu.assertEquals({ sys.list(1, 3, some), sys.list(2, 1, c), sys.list(1, 2, { "[]", "1" }) }, { '[7,b,"x\\n"]', "[]", "[[],1]" })
+  lu.assertErrorMsgContains("a text for each", sys.list, 1, 4, some)
   lu.assertErrorMsgContains("no such column", sys.cells, sheet, "n")
   lu.assertErrorMsgContains("a sheet expected", sys.cells, {}, "c")
 end

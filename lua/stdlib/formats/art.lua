@@ -142,9 +142,7 @@ local function choice_of(job, at, call, lost)
 end
 
 -- Templates and servers look at the content of every message.
-local function with_content(t, at)
-  local text = t.columns.m[at]
-  if t.columns.kind[at] then return text end
+local function with_content(text)
   local message, out = json.decode(text), json.object {}
   out.role = message.role
   out.content = json.null
@@ -152,18 +150,19 @@ local function with_content(t, at)
   return json.encode(out)
 end
 
+-- The messages up to a leaf, and choices in the place of those that are trained.
 local function history_of(job, leaf, lost)
-  local t, out = job.t, {}
-  local nodes, trainable = t.columns, t.call_columns.trainable
-  for i, at in ipairs(columns.path(nodes, leaf)) do
-    local call = nodes.o[at] == "sampled" and nodes.c[at]
+  local nodes, trainable, other = job.t.columns, job.t.call_columns.trainable, {}
+  local path, origin, calls, content = columns.path(nodes, leaf), nodes.o, nodes.c, nodes.kind
+  for _, at in ipairs(path) do
+    local call = origin[at] == "sampled" and calls[at]
     if call and trainable[call + 1] and not job.trained[at] then
       job.trained[at] = true
-      out[i] = choice_of(job, at, call + 1, lost)
+      other[at] = choice_of(job, at, call + 1, lost)
     end
-    out[i] = out[i] or with_content(t, at)
+    if not other[at] and not content[at] then other[at] = with_content(nodes.m[at]) end
   end
-  return sys.texts(out)
+  return sys.trusted(sys.list(1, #path, sys.cells(nodes, "m", other, path)))
 end
 
 local function other_leaves(t)
