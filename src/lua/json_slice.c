@@ -121,7 +121,8 @@ static void find_fields(const struct abl_json_plan *plan, int object,
     for (int i = plan->first[object]; i < plan->first[object + 1]; i++) {
         const struct abl_json_field *f = &plan->field[i];
         bool same = escaped ? ab_json_is_key(key, f->name, f->len)
-                            : f->len == key.len && memcmp(f->name, key.s, key.len) == 0;
+                            : f->len == key.len && *f->name == *key.s &&
+                                  memcmp(f->name, key.s, key.len) == 0;
         if (same && f->element == 0)
             add_match(m, f);
     }

@@ -8,7 +8,7 @@ local tokens = require "agentbox.record.tokens"
 
 local M = {}
 
-local put_step = sys.row({ "prompt", "completion", "response", "tokens", "reward", "advantage", "is_truncated",
+local put_steps = sys.rows({ "prompt", "completion", "response", "tokens", "reward", "advantage", "is_truncated",
   "trajectory_id", "extras" }, { prompt = true, completion = true, response = true, tokens = true, extras = true }, true)
 local put_response = sys.row({ "id", "created", "model", "usage", "message" }, { usage = true, message = true }, true)
 local put_usage = sys.row { "prompt_tokens", "reasoning_tokens", "completion_tokens", "total_tokens" }
@@ -30,9 +30,7 @@ local calls_of = sys.split { "&id", "&function.name", "&function.arguments" }
 ---@param to? integer
 ---@return string
 function M.messages(t, path, from, to)
-  local list, m = {}, t.columns.m
-  for i = from or 1, to or #path do list[#list + 1] = m[path[i]] end
-  return "[" .. table.concat(list, ",") .. "]"
+  return sys.list(from or 1, to or #path, sys.cells(t.columns, "m", nil, path))
 end
 
 local function same(text, n) return "[" .. (text .. ","):rep(n):sub(1, -2) .. "]" end
@@ -68,15 +66,17 @@ end
 ---@param t agentbox.Traj
 ---@return agentbox.JsonRaw
 function M.of(t)
-  local list, memo, calls, evidence = {}, {}, t.call_columns, choice.evidence(t)
+  local n, memo, calls, evidence = 0, {}, t.call_columns, choice.evidence(t)
+  local prompt, completion, response, planes, cut = {}, {}, {}, {}, {}
   for i = 1, calls.n do
     local at = calls.out[i] and calls.trainable[i] and calls.out[i] + 1
-    if at and t.columns.m[at] then
-      list[#list + 1] = put_step(M.messages(t, columns.path(t.columns, calls.leaf[i])), "[" .. t.columns.m[at] .. "]",
-        response_of(t, i, at), planes_of(t, i, evidence, memo), nil, nil, calls.norm[i] == "length", t.id, "{}")
+    if at and t.columns.m_kind[at] then
+      n = n + 1
+      prompt[n], completion[n] = M.messages(t, columns.path(t.columns, calls.leaf[i])), M.messages(t, { at })
+      response[n], planes[n], cut[n] = response_of(t, i, at), planes_of(t, i, evidence, memo), calls.norm[i] == "length"
     end
   end
-  return sys.trusted("[" .. table.concat(list, ",") .. "]")
+  return sys.trusted(put_steps(1, n, prompt, completion, response, planes, nil, nil, cut, t.id, "{}"))
 end
 
 return M

@@ -29,6 +29,7 @@ local MESSAGE = {
 ---@field c (integer?)[]     # the call that it came of, from 0
 ---@field r (integer?)[]     # the tool run, from 0
 ---@field m string[]         # the message, as JSON text
+---@field m_kind string[]    # what kind of value it is: "object"
 
 local NODE = { p = "p", p_kind = "?p", o = "o", c = "c", r = "r", m = "&m", m_kind = "?m" }
 
