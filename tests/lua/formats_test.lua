@@ -408,4 +408,14 @@ function M.test_a_pretty_printed_response_becomes_one_line()
   end
 end
 
+function M.test_a_document_has_the_layout_of_its_format()
+  local document = require "agentbox.formats._document"
+  local doc = json.object { b = "é", a = json.array { 1, json.object {} } }
+  for _, layout in ipairs { { indent = 2 }, { indent = 3, ascii = true }, { ascii = true }, { indent = 0 }, { indent = 2, sorted = true } } do
+    lu.assertEquals(document(doc, layout), json.encode(json.decode(json.encode(doc)), layout))
+  end
+  lu.assertEquals(document(json.object { token_ids = json.array { 1, 2 } }, { indent = 1 }), '{\n "token_ids": [1,2]\n}')
+  lu.assertEquals(document(doc), json.encode(doc))
+end
+
 return M

@@ -5,11 +5,20 @@ local sys = require "agentbox.sys.json"
 
 local AS_TEXT = { raw = { "logprobs", "token_ids", "prompt_token_ids", "prompt_logprobs" } }
 
+-- Whether the text says all that the layout wants to know.
+local function needs_no_values(layout)
+  for name in pairs(layout) do
+    if name ~= "indent" and name ~= "ascii" then return false end
+  end
+  return (layout.indent or 0) > 0
+end
+
 ---@param doc any
 ---@param layout? { indent?: integer, ascii?: boolean }
 ---@return string
 return function(doc, layout)
   local text = json.type(doc) == "raw" and doc:text() or json.encode(doc)
   if not layout then return text end
-  return sys.lay_out(text, layout.indent, layout.ascii, AS_TEXT) or json.encode(json.decode(text, AS_TEXT), layout)
+  local laid_out = needs_no_values(layout) and sys.lay_out(text, layout.indent, layout.ascii, AS_TEXT)
+  return laid_out or json.encode(json.decode(text, AS_TEXT), layout)
 end
