@@ -53,7 +53,8 @@ local function scan(self, segment, from)
       end
       say_damaged(path, offset)
     end
-  end
+    file:close()
+  end, nil, nil, file
 end
 
 local function size_of(self, segment)
