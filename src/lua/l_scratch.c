@@ -74,23 +74,17 @@ static struct ab_scratch_log *check_log(lua_State *L)
 static int l_add(lua_State *L)
 {
     struct ab_scratch_log *log = check_log(L);
-    size_t len, between_len;
+    size_t len;
     const char *text = luaL_checklstring(L, 2, &len);
-    const char *between = luaL_optlstring(L, 3, "", &between_len);
+    const char *between = luaL_optstring(L, 3, "");
     struct ab_err err;
     if (len >> LEN_BITS) {
         ab_err_set(&err, AB_ETOOBIG, "a text of %zu bytes", len);
         return abl_push_err(L, &err, "scratch.add");
     }
-    uint64_t before = log->size;
-    if (before > 0 && ab_scratch_append(log, between, between_len, &err) < 0)
+    if (ab_scratch_append(log, between, text, len, &err) < 0)
         return abl_push_err(L, &err, "scratch.add");
-    uint64_t at = log->size;
-    if (ab_scratch_append(log, text, len, &err) < 0) {
-        log->size = before;
-        return abl_push_err(L, &err, "scratch.add");
-    }
-    lua_pushinteger(L, (lua_Integer)(at << LEN_BITS | len));
+    lua_pushinteger(L, (lua_Integer)((log->size - len) << LEN_BITS | len));
     return 1;
 }
 
@@ -137,6 +131,51 @@ static int l_span(lua_State *L)
                       luaL_checkstring(L, 5));
 }
 
+/* What lies between the first and the last of the places in a list. */
+static uint64_t range_of(lua_State *L, const struct ab_scratch_log *log, lua_Integer n,
+                         size_t *range)
+{
+    uint64_t from = UINT64_MAX, to = 0;
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (lua_rawgeti(L, 2, i) == LUA_TNUMBER) {
+            size_t len;
+            uint64_t at = check_place(L, lua_gettop(L), log, &len);
+            from = at < from ? at : from;
+            to = at + len > to ? at + len : to;
+        }
+        lua_pop(L, 1);
+    }
+    *range = from < to ? (size_t)(to - from) : 0;
+    return *range ? from : 0;
+}
+
+/* log:fill(list): the list, with the texts where their places were; they are read at
+ * once. */
+static int l_fill(lua_State *L)
+{
+    struct ab_scratch_log *log = check_log(L);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    lua_Integer n = luaL_len(L, 2);
+    struct ab_err err;
+    size_t range, total;
+    uint64_t from = range_of(L, log, n, &range);
+    const char *view =
+        range ? ab_scratch_view(log, from, range, "", "", &total, &err) : "";
+    if (!view)
+        return abl_push_err(L, &err, "scratch.fill");
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (lua_rawgeti(L, 2, i) == LUA_TNUMBER) {
+            size_t len;
+            uint64_t at = check_place(L, 3, log, &len);
+            lua_pushlstring(L, len ? view + (at - from) : view, len);
+            lua_rawseti(L, 2, i);
+        }
+        lua_settop(L, 2);
+    }
+    return 1;
+}
+
 static int l_log_close(lua_State *L)
 {
     ab_scratch_log_fini(luaL_checkudata(L, 1, LOG_TYPE));
@@ -159,11 +198,9 @@ int luaopen_agentbox_sys_scratch(lua_State *L)
 {
     static const luaL_Reg scratch[] = {
         {"log", l_log}, {"size", l_size}, {"close", l_scratch_close}, {NULL, NULL}};
-    static const luaL_Reg log[] = {{"add", l_add},
-                                   {"get", l_get},
-                                   {"span", l_span},
-                                   {"close", l_log_close},
-                                   {NULL, NULL}};
+    static const luaL_Reg log[] = {{"add", l_add},         {"get", l_get},
+                                   {"span", l_span},       {"fill", l_fill},
+                                   {"close", l_log_close}, {NULL, NULL}};
     static const luaL_Reg lib[] = {{"open", l_open}, {NULL, NULL}};
     new_type(L, SCRATCH_TYPE, scratch, l_scratch_close);
     new_type(L, LOG_TYPE, log, l_log_close);

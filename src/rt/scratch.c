@@ -136,8 +136,8 @@ static ssize_t write_some(int fd, const char *data, size_t len, off_t where)
     return n;
 }
 
-int ab_scratch_append(struct ab_scratch_log *log, const char *data, size_t len,
-                      struct ab_err *err)
+static int append(struct ab_scratch_log *log, const char *data, size_t len,
+                  struct ab_err *err)
 {
     size_t before = log->count;
     uint64_t at = log->size, end = log->size + len;
@@ -186,6 +186,19 @@ static char *view_of(struct ab_scratch *s, size_t bytes)
         s->view = ab_xrealloc(NULL, s->room);
     }
     return s->view;
+}
+
+/* In one write: it costs more than the copy. */
+int ab_scratch_append(struct ab_scratch_log *log, const char *between, const char *data,
+                      size_t len, struct ab_err *err)
+{
+    size_t head = log->size > 0 ? strlen(between) : 0;
+    if (head == 0)
+        return append(log, data, len, err);
+    char *both = view_of(log->scratch, head + len);
+    memcpy(both, between, head);
+    memcpy(both + head, data, len);
+    return append(log, both, head + len, err);
 }
 
 const char *ab_scratch_view(const struct ab_scratch_log *log, uint64_t at, size_t len,

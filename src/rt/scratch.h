@@ -38,9 +38,10 @@ void ab_scratch_log_init(struct ab_scratch_log *log, struct ab_scratch *scratch)
 /* May be called twice. */
 void ab_scratch_log_fini(struct ab_scratch_log *log);
 
-/* All of it, or -1 and the log as it was: AB_EFULL, AB_EIO. */
-int ab_scratch_append(struct ab_scratch_log *log, const char *data, size_t len,
-                      struct ab_err *err);
+/* All of it, or -1 and the log as it was: AB_EFULL, AB_EIO. Unless these are the log's
+ * first bytes, `between` is written before them. */
+int ab_scratch_append(struct ab_scratch_log *log, const char *between, const char *data,
+                      size_t len, struct ab_err *err);
 
 /* The len bytes from `at` on, which must be there, between two texts. Borrowed until the
  * next call; *total is the length of all three. NULL on an error. */

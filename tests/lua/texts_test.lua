@@ -81,6 +81,10 @@ function M.test_places_that_are_none_are_refused()
   local later = assert(log:add("behind", ", "))
   lu.assertEquals(log:span(place, later, "<", ">"), "<four, behind>")
   lu.assertErrorMsgContains("before the first", log.span, log, later, place, "", "")
+  local empty = assert(log:add "")
+  lu.assertEquals(log:fill { later, "as it was", empty, place }, { "behind", "as it was", "", "four" })
+  lu.assertEquals({ log:fill { empty }, log:fill { "text" }, log:fill {} }, { { "" }, { "text" }, {} })
+  lu.assertErrorMsgContains("no such place", log.fill, log, { place, later + 1 })
   lu.assertEquals(scratch.open(dir .. "/nowhere"), nil)
 end
 

@@ -81,6 +81,7 @@ function scratch.open(dir) end
 ---@field add fun(self: agentbox.ScratchLog, text: string, between?: string): integer?, agentbox.Err?   # its place
 ---@field get fun(self: agentbox.ScratchLog, place: integer): string?, agentbox.Err?
 ---@field span fun(self: agentbox.ScratchLog, first: integer, last: integer, before: string, behind: string): string?, agentbox.Err?
+---@field fill fun(self: agentbox.ScratchLog, list: (string|integer)[]): string[]?, agentbox.Err?   # texts for places
 ---@field close fun(self: agentbox.ScratchLog)
 
 ---@class agentbox.sys.rand

@@ -73,8 +73,9 @@ end
 ---@return string[]
 function Texts:all()
   local texts = table.move(self, 1, #self, 1, {})
-  for i = 1, self.log and #self or 0 do texts[i] = self:get(i) end
-  return texts
+  if not self.log then return texts end
+  local read, problem = self.log:fill(texts)
+  return read or error(problem, 0)
 end
 
 --- Gives the log's room back. Nothing can be read after it.
