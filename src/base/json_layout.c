@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/json_index.h"
 #include "base/json_scan.h"
 #include "base/json_slice.h"
 
@@ -58,17 +59,11 @@ static bool put_string(struct writer *w, struct ab_json_slice text)
     return ok;
 }
 
-/* Integers are written as they stand; of the others it takes the value to say. */
-static bool put_number(struct writer *w, struct ab_json_slice text)
+/* What is rare: more digits than an integer has, -0, what no double holds. */
+static bool put_parsed(struct writer *w, struct ab_json_slice text)
 {
     struct ab_err err;
     struct ab_json doc;
-    bool integral;
-    if (text.len < 19 && ab_json_is_number(text.s, text.s + text.len, &integral) &&
-        integral && *text.s != '-') {
-        ab_buf_put(w->out, text.s, text.len);
-        return true;
-    }
     ab_json_init(&doc);
     bool ok = ab_json_parse(&doc, text.s, text.len, NULL, &err) == 0;
     if (ok && doc.nodes[0].kind == AB_JSON_INT)
@@ -79,6 +74,22 @@ static bool put_number(struct writer *w, struct ab_json_slice text)
         ab_buf_put(w->out, text.s, text.len);
     ab_json_fini(&doc);
     return ok;
+}
+
+/* Integers are written as they stand; of the others it takes the value to say. */
+static bool put_number(struct writer *w, struct ab_json_slice text)
+{
+    bool integral = false;
+    double v;
+    if (!ab_json_is_number(text.s, text.s + text.len, &integral))
+        return false;
+    if (integral && text.len < 19 && text.s[0] != '-')
+        ab_buf_put(w->out, text.s, text.len);
+    else if (!integral && ab_json_read_double(text.s, text.len, &v))
+        ab_json_put_double(w->out, v);
+    else
+        return put_parsed(w, text);
+    return true;
 }
 
 static bool put_scalar(struct writer *w)

@@ -156,7 +156,7 @@ function M.test_text_is_laid_out_as_its_values_are_written()
   local opts = { raw = { "ids", "lp" } }
   for _, text in ipairs {
     "[]", "{}", "1", '"x"', "[[],{}]", ' { "a" : [ 1 , 2 ] , "b" : { "c" : null } } ', '[-0,-7,9223372036854775807,12345678901234567890]',
-    "[1.0,1e3,1E-7,0.10,-1.50,1e400]", '["\\n\\t\\"\\\\","\\/","\\u0041\\u00e9\\ud83d\\ude00","é\127","\\u001f\\b"]',
+    "[1.0,1e3,1E-7,0.10,-1.50,1e400,1e-400,-2,-12.5e3]", '["\\n\\t\\"\\\\","\\/","\\u0041\\u00e9\\ud83d\\ude00","é\127","\\u001f\\b"]',
     '{"ids":[1, 2],"a":{"lp":{"x":[ 1 ]}},"lp":3}', "[true,false,null]",
   } do
     for _, ascii in ipairs { false, true } do
