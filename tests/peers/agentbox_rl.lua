@@ -22,7 +22,7 @@ local function read()
   local n, failed = 0, 0
   local function same(path, t)
     local ours = assert(ab.json.decode(assert(ab.fs.read(path))))
-    local again = (require "agentbox.formats.agentbox".convert(t))
+    local again = assert(ab.json.decode(assert((require "agentbox.formats.agentbox".text(t)))))
     n = n + 1
     if ab.json.encode(ours, { sorted = true }) ~= ab.json.encode(again, { sorted = true }) then
       failed = failed + 1
