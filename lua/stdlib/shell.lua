@@ -23,7 +23,7 @@ local M = {}
 
 local OPEN_S = 30
 local MAX_OUTPUT, READ_MAX = 1 << 20, 1 << 18
-local SETTLE_S = 1 -- for a shell to come back whose command was killed
+local SETTLE_S = 5 -- for a shell to come back whose command was killed
 
 -- Kills what the shell $1 started within the last $2 hundredths of a second, and nothing older: the jobs that earlier
 -- commands left. By descent, or by session for what lost its parent. With nothing but a shell, whatever the image.
