@@ -18,10 +18,18 @@ M.PROGRAM = "/.agentbox/init"
 
 local FILL_WAIT_S = 60
 
+-- One that is there already is fine, as Docker has it; podman says so with an error when two ask at once.
+local function make_volume(api, name)
+  local made, problem = api:call("POST", "/volumes/create", { json = { Name = name, Labels = owner.labels { init = "1" } } })
+  if made or problem.msg:find("already exists", 1, true) then return true end
+  return nil, problem
+end
+
 local function fill(api, image, name)
   local program = sys.guest()
-  local made, problem = api:call("POST", "/volumes/create", { json = { Name = name, Labels = owner.labels { init = "1" } } })
-  if not made then return nil, problem end
+  local ready, problem = make_volume(api, name)
+  if not ready then return nil, problem end
+  local made
   made, problem = api:call("POST", "/containers/create", {
     query = { name = name .. "-fill" },
     json = {
@@ -39,10 +47,7 @@ local function fill(api, image, name)
     query = { path = M.DIR }, body = tar.entry("init", { type = "file", mode = 365, bytes = program }) .. tar.END,
     content_type = "application/x-tar",
   })
-  if ok then
-    ok, problem = api:call("POST", "/volumes/create",
-      { json = { Name = name .. "-filled", Labels = owner.labels { init = "1" } } })
-  end
+  if ok then ok, problem = make_volume(api, name .. "-filled") end
   local gone, why = api:call("DELETE", "/containers/" .. made.Id, { query = { force = 1 } })
   if not ok then return nil, problem end
   if not gone then return nil, why end
