@@ -13,8 +13,7 @@
 
 struct ab_plain_home {
     struct ab_list alive;
-    struct ab_op *closing; /* owns a reference until it is done; or NULL */
-    bool closed;
+    struct ab_op *closing; /* owns a reference until it is done; NULL while open */
 };
 
 /* The far side of the control socket, until the group's leader has ended: it frees itself
@@ -44,7 +43,7 @@ static void left(struct plain *p)
 {
     struct ab_plain_home *home = p->home;
     ab_list_remove(&p->link);
-    if (!home->closed || !ab_list_empty(&home->alive))
+    if (!home->closing || !ab_list_empty(&home->alive))
         return;
     ab_op_done(home->closing);
     ab_op_unref(home->closing);
@@ -82,7 +81,6 @@ struct ab_op *ab_plain_home_close(struct ab_loop *loop, struct ab_plain_home *ho
         free(home);
         return NULL;
     }
-    home->closed = true;
     home->closing = ab_xcalloc(1, sizeof *home->closing);
     ab_op_init(home->closing, &closing_class, loop);
     ab_op_ref(home->closing);

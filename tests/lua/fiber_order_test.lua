@@ -45,33 +45,11 @@ function M.test_two_who_wake_each_other_do_not_starve_a_third()
   lu.assertTrue(seen < 10000)
 end
 
--- Each of the busy ones would be for a while, if the command had not ended.
-function M.test_a_command_ends_while_many_are_ready()
-  local box <close> = assert(sandbox.create { backend = "none" })
-  local over, busy = false, 0
-  local command = fiber.spawn(function()
-    assert(box:exec "true")
-    over = true
-  end)
-  fiber.yield()
-  local list = { command }
-  for i = 1, 4000 do
-    list[i + 1] = fiber.spawn(function()
-      if over then return end
-      busy = busy + 1
-      local stop = time.monotonic() + 0.003
-      while time.monotonic() < stop do end
-    end)
-  end
-  join(list)
-  lu.assertTrue(busy < 4000)
-end
-
--- Who sleeps for so long is not late by the turns of all who are ready: each of them would be busy for a while.
-function M.test_a_time_comes_while_many_are_ready()
+-- How many of 4,000 who would each be busy for a while were, until fn had come to its end.
+local function busy_until(fn)
   local over, busy = false, 0
   local list = { fiber.spawn(function()
-    fiber.sleep(0.001)
+    fn()
     over = true
   end) }
   fiber.yield()
@@ -84,6 +62,17 @@ function M.test_a_time_comes_while_many_are_ready()
     end)
   end
   join(list)
+  return busy
+end
+
+function M.test_a_command_ends_while_many_are_ready()
+  local box <close> = assert(sandbox.create { backend = "none" })
+  lu.assertTrue(busy_until(function() assert(box:exec "true") end) < 4000)
+end
+
+-- Who sleeps for so long is not late by the turns of all who are ready.
+function M.test_a_time_comes_while_many_are_ready()
+  local busy = busy_until(function() fiber.sleep(0.001) end)
   lu.assertTrue(busy < 100, busy)
 end
 
