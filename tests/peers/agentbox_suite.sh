@@ -3,12 +3,8 @@
 # writes validates and runs here, what is made here validates there, and its report tools read our results.
 set -eu
 here=$(dirname "$0")
-. "$here/_venv.sh"
-python=$(newest_python 11)
-[ -n "$python" ] || skip "no Python 3.11 or newer"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-py=$(venv agentbox-rl-0.2.1-suite "$python" agentbox-rl==0.2.1 hatchling==1.27.0 2>"$out/why") || skip "$(cat "$out/why")"
+. "$here/_peer.sh"
+peer 11 agentbox-rl-0.2.1-suite agentbox-rl==0.2.1 hatchling==1.27.0
 case $1 in /*) box=$1 ;; *) box=$PWD/$1 ;; esac
 here=$(cd "$here" && pwd)
 

@@ -4,14 +4,10 @@
 set -eu
 here=$(dirname "$0")
 root=$(cd "$here/../.." && pwd)
-. "$here/_venv.sh"
-python=$(newest_python 12)
-[ -n "$python" ] || skip "no Python 3.12 or newer, which openpipe-art with exchanges needs"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-py=$(venv openpipe-art-examples-0.5.23 "$python" pydantic==2.14.4 openai==2.54.0 anthropic==2.14.0 numpy==2.5.5 polars==2.1.0 orjson==3.13.0 \
+. "$here/_peer.sh"
+peer 12 openpipe-art-examples-0.5.23 pydantic==2.14.4 openai==2.54.0 anthropic==2.14.0 numpy==2.5.5 polars==2.1.0 orjson==3.13.0 \
     requests==2.34.2 tblib==3.2.2 aiohttp==3.14.5 python-dotenv==1.2.4 pyyaml==6.0.4 \
-    tqdm==4.70.1 --no-deps openpipe-art==0.5.23 2>"$out/why") || skip "$(cat "$out/why")"
+    tqdm==4.70.1 --no-deps openpipe-art==0.5.23
 "$1" script "$here/_exports.lua" "$out" art:form=exchanges art:form=messages openai
 "$py" "$here/art_rows.py" "$out" "$root/examples/art_grpo_offline.py" || status=1
 cd "$out"

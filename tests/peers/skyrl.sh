@@ -3,12 +3,8 @@
 # 0.3.0 is the newest skyrl on PyPI.
 set -eu
 here=$(dirname "$0")
-. "$here/_venv.sh"
-python=$(newest_python 11)
-[ -n "$python" ] || skip "no Python 3.11 or newer"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-py=$(venv skyrl-0.3.0 "$python" pydantic==2.14.4 numpy==2.4.6 omegaconf==2.4.0 pandas==3.1.1 requests==2.34.2 func_timeout==4.3.5 \
-    --no-deps skyrl==0.3.0 skyrl-gym==0.4.0 2>"$out/why") || skip "$(cat "$out/why")"
+. "$here/_peer.sh"
+peer 11 skyrl-0.3.0 pydantic==2.14.4 numpy==2.4.6 omegaconf==2.4.0 pandas==3.1.1 requests==2.34.2 func_timeout==4.3.5 \
+    --no-deps skyrl==0.3.0 skyrl-gym==0.4.0
 "$1" script "$here/_exports.lua" "$out" skyrl:failures=stub skyrl:mode=stepwise,failures=stub openai
 "$py" "$here/skyrl_rows.py" "$out"

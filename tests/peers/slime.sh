@@ -3,11 +3,7 @@
 # what turns samples into training data. Their files import torch and ray, so these pieces are taken out of them as they stand.
 set -eu
 here=$(dirname "$0")
-. "$here/_venv.sh"
-python=$(newest_python 11)
-[ -n "$python" ] || skip "no Python 3.11 or newer"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-py=$(venv miles-rl-0.0.2 "$python" pydantic==2.14.4 numpy==2.4.6 --no-deps miles-rl==0.0.2 2>"$out/why") || skip "$(cat "$out/why")"
+. "$here/_peer.sh"
+peer 11 miles-rl-0.0.2 pydantic==2.14.4 numpy==2.4.6 --no-deps miles-rl==0.0.2
 "$1" script "$here/_exports.lua" "$out" slime slime:mode=stepwise,reward=split slime:mode=strict
 "$py" "$here/slime_rows.py" "$out"

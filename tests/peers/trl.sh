@@ -3,13 +3,9 @@
 # out of it as it stands.
 set -eu
 here=$(dirname "$0")
-. "$here/_venv.sh"
-python=$(newest_python 11)
-[ -n "$python" ] || skip "no Python 3.11 or newer"
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-py=$(venv trl-1.16.0 "$python" transformers==5.24.0 datasets==5.2.0 \
-    tokenizers==0.23.3 jinja2==3.1.6 numpy==2.4.6 --no-deps trl==1.16.0 2>"$out/why") || skip "$(cat "$out/why")"
+. "$here/_peer.sh"
+peer 11 trl-1.16.0 transformers==5.24.0 datasets==5.2.0 \
+    tokenizers==0.23.3 jinja2==3.1.6 numpy==2.4.6 --no-deps trl==1.16.0
 "$1" script "$here/_exports.lua" "$out" trl:rows=all trl:mode=stepwise,rows=all openai prompt-completion:tools=string \
     preference:tools=string preference:form=unpaired,tools=string pretokenized
 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error "$py" "$here/trl_rows.py" "$out"

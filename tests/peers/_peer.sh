@@ -1,3 +1,14 @@
+# peer MINOR NAME REQUIREMENT...: opens a test that needs what PyPI has. $out is a folder then that goes with the shell, $py the
+# python (3.MINOR or newer) of the environment NAME, which has what is named. Skips the test where that cannot be had.
+peer() {
+    python=$(newest_python "$1") name=$2
+    [ -n "$python" ] || skip "no Python 3.$1 or newer"
+    shift 2
+    out=$(mktemp -d)
+    trap 'rm -rf "$out"' EXIT
+    py=$(venv "$name" "$python" "$@" 2>"$out/why") || skip "$(cat "$out/why")"
+}
+
 # venv NAME PYTHON REQUIREMENT...: makes a virtual environment outside the tree, once, and prints its python. Asks pip, with
 # its own configuration, for exactly what is named (a requirement after `--no-deps` comes without its own; one after `--sources` too,
 # as it is built for another Python, for tests that read its source texts). Fails with the reason on stderr.
