@@ -14,13 +14,13 @@ pkg_check_modules(LUA REQUIRED lua5.4>=5.4.4)
 # Headers only: what Debian has as a library of it was built with exceptions.
 find_path(TOML_HEADER toml++/toml.h REQUIRED)
 
-# llhttp, linked in: Debian 13 has a library (libllhttp-dev), Debian 12 its C sources (node-llhttp).
+# llhttp, linked in: Debian 13 has a library (libllhttp-dev), Debian 12 and Ubuntu 24.04 its C sources (node-llhttp).
 add_library(ab_llhttp INTERFACE)
 find_library(LLHTTP_STATIC NAMES libllhttp.a)
 find_path(LLHTTP_HEADER llhttp.h PATH_SUFFIXES llhttp PATHS /usr/share/include)
 find_path(LLHTTP_SOURCES llhttp.c PATHS /usr/share/llhttp NO_DEFAULT_PATH)
 if(NOT LLHTTP_HEADER OR NOT (LLHTTP_STATIC OR LLHTTP_SOURCES))
-  message(FATAL_ERROR "llhttp is missing: install libllhttp-dev, or node-llhttp where there is no such package (Debian 12)")
+  message(FATAL_ERROR "llhttp is missing: install libllhttp-dev, or node-llhttp where there is no such package (Debian 12, Ubuntu 24.04)")
 elseif(LLHTTP_STATIC)
   target_link_libraries(ab_llhttp INTERFACE ${LLHTTP_STATIC})
 else()
