@@ -43,6 +43,18 @@ wait_for() { # SOCKET PID
     return 1
 }
 
+# Asks a daemon for a container of nothing but busybox that ends at once; prints what it says when it cannot start one.
+container_refused() { # SOCKET
+    api() { curl -s -m 60 --unix-socket "$socket" -X POST "$@"; }
+    socket=$1
+    tar -C "$(dirname "$(command -v busybox)")" -c busybox |
+        api -o /dev/null -H 'Content-Type: application/x-tar' --data-binary @- 'http://docker/images/create?fromSrc=-&repo=agentbox-probe'
+    id=$(api -H 'Content-Type: application/json' http://docker/containers/create \
+        -d '{"Image":"agentbox-probe","Cmd":["/busybox","true"],"HostConfig":{"NetworkMode":"none"}}' | sed -n 's/.*"Id":"\([0-9a-f]*\)".*/\1/p')
+    api "http://docker/containers/$id/start"
+    api -o /dev/null "http://docker/containers/$id?force=true" -X DELETE
+}
+
 command -v curl >/dev/null || skip "curl is needed to look for Docker"
 command -v busybox >/dev/null || skip "busybox (apt-get install busybox-static) is what the test's image is made of"
 docker=${DOCKER_HOST:-unix:///var/run/docker.sock}
@@ -56,6 +68,8 @@ if ! { [ "${docker#unix://}" != "$docker" ] && answers "${docker#unix://}"; }; t
         tail -n 3 "$work/log"
         skip "a Docker daemon cannot be started here"
     }
+    why=$(container_refused "$work/docker.sock")
+    [ -z "$why" ] || skip "a Docker daemon can start no container here: $why"
 fi
 export DOCKER_HOST="$docker"
 
