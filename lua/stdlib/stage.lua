@@ -6,6 +6,7 @@
 --- Setup runs once; everything later starts from the same bytes, before any agent had its hands on them. Without setup
 --- commands writing the files again is quicker than freezing; a backend that cannot freeze seeds each sandbox anew.
 local err = require "agentbox.err"
+local left = require "agentbox.sandbox.left"
 local limits = require "agentbox.limits"
 local pool = require "agentbox.sandbox.pool"
 local sandbox = require "agentbox.sandbox"
@@ -95,7 +96,7 @@ end
 ---@class agentbox.Remains
 ---@field private _stage agentbox.Stage
 ---@field private _layer? any
----@field private _sb? agentbox.Sandbox
+---@field private _sb agentbox.Sandbox
 local Remains = {}
 Remains.__index = Remains
 
@@ -108,10 +109,9 @@ Remains.__index = Remains
 function Stage:settle(sb)
   local remains = setmetatable({ _stage = self }, Remains)
   if sb.freeze then
-    local problem
-    remains._layer, problem = sb:freeze()
-    sb:close()
-    if not remains._layer then return nil, err.wrap(problem, "freezing the agent's sandbox") end
+    local layer, seen = left.of(sb, function(layer) return create(self, layer) end)
+    if not layer then return nil, seen end
+    remains._layer, remains._sb = layer, seen
     return remains
   end
   local ok, problem = sb:kill_all()
@@ -121,15 +121,8 @@ function Stage:settle(sb)
 end
 
 --- The state the agent left, for looking at.
----@async
----@return agentbox.Sandbox?
----@return agentbox.Err?
-function Remains:sandbox()
-  if self._sb then return self._sb end
-  local problem
-  self._sb, problem = create(self._stage, self._layer)
-  return self._sb, problem
-end
+---@return agentbox.Sandbox
+function Remains:sandbox() return self._sb end
 
 --- Another sandbox in that state, for running things in; the caller closes it.
 ---@async
@@ -137,6 +130,7 @@ end
 ---@return agentbox.Err?
 function Remains:copy()
   if not self._layer then return nil, err.new("unsupported", "this backend cannot copy a whole sandbox") end
+  left.look_away(self._sb)
   return create(self._stage, self._layer)
 end
 

@@ -46,6 +46,15 @@ bool abl_open_tree(lua_State *L, int arg, struct ab_tree *t, struct ab_err *err)
     return true;
 }
 
+bool abl_open_left(lua_State *L, int arg, struct ab_tree *t, struct ab_err *err)
+{
+    struct abl_sandbox *s = abl_check_sandbox(L, arg);
+    if (s->left.root < 0)
+        return abl_open_tree(L, arg, t, err);
+    *t = s->left;
+    return true;
+}
+
 uint64_t abl_oom_kills(const struct abl_sandbox *s)
 {
     return s->sb ? ab_cgroup_oom_kills(&s->sb->cgroup) : 0;
@@ -55,7 +64,7 @@ uint64_t abl_oom_kills(const struct abl_sandbox *s)
 static struct abl_sandbox *new_sandbox(lua_State *L, const char *workspace)
 {
     struct abl_sandbox *s = lua_newuserdatauv(L, sizeof *s, ABL_PAIRS);
-    *s = (struct abl_sandbox){.plain = -1};
+    *s = (struct abl_sandbox){.plain = -1, .left = {.root = -1}};
     luaL_setmetatable(L, ABL_SANDBOX);
     if (lua_getfield(L, 1, "env") == LUA_TNIL) {
         lua_pop(L, 1);
@@ -314,6 +323,9 @@ void abl_sandbox_close_outside(struct abl_sandbox *s)
     s->plain = -1;
     free(s->plain_dir);
     s->plain_dir = NULL;
+    if (s->left.root >= 0)
+        close(s->left.root);
+    s->left.root = -1;
 }
 
 /* What is done when no process of it is left; NULL when there is none, or was closed. */
@@ -492,7 +504,8 @@ static int l_is_alive(lua_State *L)
 static int l_user_count(lua_State *L)
 {
     const struct abl_sandbox *s = abl_check_sandbox(L, 1);
-    lua_pushinteger(L, s->sb ? s->sb->ids.count : 1);
+    uint32_t count = s->sb ? s->sb->ids.count : s->left.ids.count;
+    lua_pushinteger(L, count ? count : 1);
     return 1;
 }
 

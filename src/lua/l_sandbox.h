@@ -24,6 +24,7 @@ struct abl_sandbox {
     char *plain_dir;            /* owns: its name */
     struct ab_plain_home *home; /* owns, while plain */
     bool scratch;               /* the directory goes with a handle that nobody closed */
+    struct ab_tree left;        /* owns its root: of a frozen one, for reading; or -1 */
     struct ab_pasta *pasta;     /* owns, or NULL */
     struct ab_allow *allow;     /* owns, until there is a door; or NULL */
     struct ab_door_limits door_limits;
@@ -39,10 +40,12 @@ struct abl_layer {
     struct ab_layer *layer; /* owns a reference; NULL when closed */
 };
 
-/* Raises on another type; these two set err when it is closed. */
+/* Raises on another type; these set err when it is closed. What a frozen one left is a
+ * tree to read from, not to write to. */
 struct abl_sandbox *abl_check_sandbox(lua_State *L, int arg);
 struct abl_sandbox *abl_open_sandbox(lua_State *L, int arg, struct ab_err *err);
 bool abl_open_tree(lua_State *L, int arg, struct ab_tree *t, struct ab_err *err);
+bool abl_open_left(lua_State *L, int arg, struct ab_tree *t, struct ab_err *err);
 
 /* How many processes in it were killed for memory so far. */
 uint64_t abl_oom_kills(const struct abl_sandbox *s);

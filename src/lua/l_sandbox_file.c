@@ -48,7 +48,7 @@ static int l_read(lua_State *L)
     const char *path = abl_check_path(L, 2);
     lua_Integer max = luaL_optinteger(L, 3, READ_DEFAULT);
     luaL_argcheck(L, max > 0, 3, "must be positive");
-    if (!abl_open_tree(L, 1, &t, &err))
+    if (!abl_open_left(L, 1, &t, &err))
         return abl_push_err(L, &err, "sandbox.read");
     ab_buf_init(&buf, (size_t)max);
     bool entered = ab_file_enter(&t);
@@ -103,7 +103,7 @@ static int stat_of(lua_State *L, bool follow, const char *op)
     struct ab_file_stat st;
     char target[4096];
     const char *path = abl_check_path(L, 2);
-    if (!abl_open_tree(L, 1, &t, &err) || ab_file_stat(&t, path, follow, &st, &err) < 0)
+    if (!abl_open_left(L, 1, &t, &err) || ab_file_stat(&t, path, follow, &st, &err) < 0)
         return abl_push_err(L, &err, op);
     lua_createtable(L, 0, 8);
     abl_fill_entry(L, &st);
@@ -282,7 +282,7 @@ static int list_with(lua_State *L, bool recursive, const char *op)
     lua_Integer max = luaL_optinteger(L, 3, ENTRIES_DEFAULT);
     luaL_argcheck(L, max > 0, 3, "must be positive");
     struct ab_anchor *anchor = abl_anchor(L);
-    if (!abl_open_tree(L, 1, &t, &err))
+    if (!abl_open_left(L, 1, &t, &err))
         return abl_push_err(L, &err, op);
     struct job *job = new_job(&t, path, op);
     job->run = run_list;
@@ -444,7 +444,7 @@ static int l_copy_tree(lua_State *L)
     abl_check_sandbox(L, 3);
     check_copy(L, 5, &copy);
     struct ab_anchor *anchor = abl_anchor(L);
-    if (!abl_open_tree(L, 1, &src, &err) || !abl_open_tree(L, 3, &dst, &err))
+    if (!abl_open_left(L, 1, &src, &err) || !abl_open_tree(L, 3, &dst, &err))
         return abl_push_err(L, &err, "sandbox.copy_tree");
     return copy_between(L, anchor, &src, from, &dst, to, &copy);
 }
@@ -457,7 +457,7 @@ static int with_host(lua_State *L, bool put)
     const char *path = abl_check_path(L, 2), *dir = abl_check_path(L, 3);
     check_copy(L, 4, &copy);
     struct ab_anchor *anchor = abl_anchor(L);
-    if (!abl_open_tree(L, 1, &inside, &err))
+    if (!(put ? abl_open_tree : abl_open_left)(L, 1, &inside, &err))
         return abl_push_err(L, &err, put ? "sandbox.put" : "sandbox.get");
     host.root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (host.root < 0) {

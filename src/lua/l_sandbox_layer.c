@@ -40,11 +40,14 @@ static int push_frozen(lua_State *L, struct ab_op *op)
     return 1;
 }
 
-/* Sandbox:freeze(): ends it and gives its changes as a layer. */
+/* Sandbox:freeze([look]): ends it and gives its changes as a layer. With look its files
+ * can be read until it is closed: its tree is mounted nowhere, and outlives all that ran
+ * there. */
 static int l_freeze(lua_State *L)
 {
     struct ab_err err;
     struct abl_sandbox *s = abl_check_sandbox(L, 1);
+    bool look = lua_toboolean(L, 2);
     lua_settop(L, 1);
     struct ab_sandbox *sb = check_native(L, "frozen", &err);
     if (!sb)
@@ -52,6 +55,10 @@ static int l_freeze(lua_State *L)
     new_layer(L);
     struct ab_anchor *anchor = abl_anchor(L);
     abl_sandbox_close_outside(s);
+    if (look) {
+        s->left = (struct ab_tree){.root = sb->files, .ids = sb->ids};
+        sb->files = -1;
+    }
     anchor->op = ab_life_close(abl_loop(L), sb, true);
     s->sb = NULL;
     return abl_wait(L, anchor, push_frozen);

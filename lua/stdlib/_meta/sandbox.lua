@@ -95,9 +95,10 @@ function Sandbox:spawn(command, opts) end
 function Sandbox:close() end
 
 ---@async
+---@param look? boolean   # its files can be read until it is closed
 ---@return agentbox.Layer? layer
 ---@return agentbox.Err? err
-function Sandbox:freeze() end
+function Sandbox:freeze(look) end
 
 ---@async
 ---@return agentbox.Layer? layer

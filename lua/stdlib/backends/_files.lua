@@ -85,13 +85,15 @@ local function inside(sb, words, opts)
   return nil, err.new("denied", (out.stderr:gsub("\n$", "")))
 end
 
--- Whether the engine has no rights over what users other than root inside own.
-local function is_weak(sb)
+---Whether the engine has no rights over what users other than root inside own.
+---@param sb agentbox.Sandbox
+---@return boolean
+function M.is_weak(sb)
   return sb.kind == "native" and (not sys.probe().root or sb._raw:user_count() == 1)
 end
 
 local function needs_help(sb, problem)
-  return problem and problem.code == "denied" and sb.kind == "native" and is_weak(sb)
+  return problem and problem.code == "denied" and sb.kind == "native" and M.is_weak(sb)
 end
 
 local function read_inside(sb, path, max, head, problem)
@@ -154,7 +156,7 @@ function Files:write(path, bytes, opts)
   local absolute
   absolute, problem = place(self, path)
   if not absolute then return nil, problem end
-  local gives = asked and (owner.uid or 0) > 0 and is_weak(self)
+  local gives = asked and (owner.uid or 0) > 0 and M.is_weak(self)
   local ok
   ok, problem = self._raw:write(absolute, bytes, {
     mode = opts.mode, append = opts.append, exclusive = opts.exclusive,

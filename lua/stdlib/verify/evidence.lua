@@ -3,7 +3,8 @@
 ---
 ---     ev.sandbox     as seeded, then the agent's workspace, then the protected and hidden files over it
 ---     ev.before      as seeded
----     ev.after       as the agent left it, with every process of the agent dead; for looking at
+---     ev.after       as the agent left it, with every process of the agent dead; for looking at: no sandbox is made for who
+---                    only reads files there
 ---     ev:pristine()  as seeded, hidden files laid, the reference solution too if there is one: no agent was ever here
 ---
 --- A sandbox that can't be made raises its error, which ends the verification as a failure of the infrastructure; one

@@ -207,6 +207,7 @@ end
 ---@return true?
 ---@return agentbox.Err?
 function M.lay(sb, workspace, files)
+  if not next(files) then return true end
   local now, problem = entries_by_name(sb, workspace)
   if not now then return nil, problem end
   for _, name in ipairs(schema.names(files)) do

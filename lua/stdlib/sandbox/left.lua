@@ -1,0 +1,90 @@
+--- sandbox/left.lua: what a sandbox left, as a sandbox that is made only when it is needed.
+---
+--- Files that nothing runs in can be read where they are: the tree of a native sandbox outlives its processes. Whoever
+--- runs a command there, or changes something, gets a sandbox that begins with that state, and sees nothing of it.
+local async = require "agentbox.async"
+local err = require "agentbox.err"
+local files = require "agentbox.backends._files"
+
+local M = {}
+
+-- What every handle says of itself, and what only reads.
+local FACTS = { "id", "kind", "workspace", "image", "image_id" }
+local READS = { "read", "stat", "list", "get", "copy_tree" }
+
+local Left = { __name = "agentbox.Sandbox" }
+
+local function become(self, sb)
+  for key in pairs(self) do self[key] = nil end
+  for key, value in pairs(sb) do self[key] = value end
+  return setmetatable(self, getmetatable(sb))
+end
+
+-- The kernel's overlay of a tree is gone before the next one stands on its files.
+local function look_away(self)
+  self._looks = false
+  self._frozen:close()
+end
+
+local function made(self)
+  if getmetatable(self) ~= Left then return self end
+  local turn <close> = self._lock:acquire() -- luacheck: ignore
+  if getmetatable(self) ~= Left then return self end -- another one made it meanwhile
+  look_away(self)
+  local sb, problem = self._make()
+  if not sb then error(problem, 0) end
+  if getmetatable(self) == Left then return become(self, sb) end
+  sb:close() -- it was closed meanwhile
+  return self
+end
+
+local reads = {}
+for _, name in ipairs(READS) do
+  reads[name] = function(self, path, to, ...)
+    local seen = rawget(self, "_looks") and not rawequal(to, self) and self._frozen or made(self)
+    return seen[name](seen, path, to, ...)
+  end
+end
+
+local function close(self)
+  if getmetatable(self) ~= Left then return self:close() end
+  local frozen = self._frozen
+  become(self, frozen)
+  return frozen:close()
+end
+
+--- Raises the error of a sandbox that cannot be made.
+function Left:__index(key)
+  if key == "close" then return close end
+  return rawget(self, "_looks") and reads[key] or made(self)[key]
+end
+
+Left.__close = close
+
+--- Ends a sandbox: every process in it is dead when this returns.
+---@async
+---@param sb agentbox.Sandbox                        # whose backend can freeze; it is closed in any case
+---@param make fun(layer: agentbox.Layer): agentbox.Sandbox?, agentbox.Err?   # gives one that begins with what it left
+---@return agentbox.Layer? layer
+---@return agentbox.Sandbox|agentbox.Err left_or_err
+function M.of(sb, make)
+  local looks = sb.kind == "native" and not files.is_weak(sb) -- else some files can be read only by who is root inside
+  local layer, problem = sb._raw:freeze(looks)
+  if not layer then
+    sb:close()
+    return nil, err.wrap(problem, "freezing the agent's sandbox")
+  end
+  local self = { _looks = looks, _frozen = sb, _lock = async.semaphore(1), _make = function() return make(layer) end }
+  for _, name in ipairs(FACTS) do self[name] = sb[name] end
+  if not looks then sb:close() end
+  return layer, setmetatable(self, Left)
+end
+
+--- Before another sandbox is made of the same layer.
+---@async
+---@param left agentbox.Sandbox
+function M.look_away(left)
+  if getmetatable(left) == Left then look_away(left) end
+end
+
+return M
