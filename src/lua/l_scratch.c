@@ -8,7 +8,7 @@
 #define SCRATCH_TYPE "agentbox.scratch"
 #define LOG_TYPE     "agentbox.scratch.log"
 
-enum { LEN_BITS = 28 };
+enum { LEN_BITS = 28, MAX_NEAR_BYTES = 64 << 20 };
 
 int luaopen_agentbox_sys_scratch(lua_State *L);
 
@@ -16,15 +16,17 @@ struct holder {
     struct ab_scratch *scratch; /* owns, or NULL */
 };
 
-/* open(dir) */
+/* open(dir [, near_bytes]) */
 static int l_open(lua_State *L)
 {
     const char *dir = abl_check_path(L, 1);
+    lua_Integer near = luaL_optinteger(L, 2, 0);
+    luaL_argcheck(L, near >= 0 && near <= MAX_NEAR_BYTES, 2, "out of range");
     struct holder *h = lua_newuserdatauv(L, sizeof *h, 0);
     struct ab_err err;
     h->scratch = NULL;
     luaL_setmetatable(L, SCRATCH_TYPE);
-    h->scratch = ab_scratch_open(dir, &err);
+    h->scratch = ab_scratch_open(dir, (size_t)near, &err);
     return h->scratch ? 1 : abl_push_err(L, &err, "scratch.open");
 }
 

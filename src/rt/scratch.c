@@ -11,12 +11,18 @@
 
 enum { EXTENT_BYTES = 8192, VIEW_BYTES = 256 * 1024 };
 
-struct ab_scratch {
-    int fd;         /* owns */
-    int users;      /* logs, and who opened it */
-    uint32_t made;  /* extents so far */
-    uint32_t *free; /* owns */
+/* Extents from `first` on, in memory or in the file. */
+struct region {
+    uint32_t first, made, most; /* made: so far */
+    uint32_t *free;             /* owns */
     size_t count, cap;
+};
+
+struct ab_scratch {
+    int fd;     /* owns */
+    int users;  /* logs, and who opened it */
+    char *near; /* owns; the bytes of the extents that are in memory, or NULL */
+    struct region in_memory, in_file;
     char *view; /* owns */
     size_t room;
 };
@@ -37,7 +43,7 @@ static int open_nameless(const char *dir)
     return fd;
 }
 
-struct ab_scratch *ab_scratch_open(const char *dir, struct ab_err *err)
+struct ab_scratch *ab_scratch_open(const char *dir, size_t near_bytes, struct ab_err *err)
 {
     int fd = open_nameless(dir);
     if (fd < 0) {
@@ -45,8 +51,13 @@ struct ab_scratch *ab_scratch_open(const char *dir, struct ab_err *err)
         return NULL;
     }
     struct ab_scratch *s = ab_xcalloc(1, sizeof *s);
+    uint32_t near = (uint32_t)(near_bytes / EXTENT_BYTES);
     s->fd = fd;
     s->users = 1;
+    s->in_memory.most = s->in_file.first = near;
+    s->in_file.most = UINT32_MAX - near;
+    if (near) /* what is not written to takes no memory */
+        s->near = ab_xrealloc(NULL, (size_t)near * EXTENT_BYTES);
     return s;
 }
 
@@ -55,14 +66,16 @@ void ab_scratch_close(struct ab_scratch *s)
     if (!s || --s->users > 0)
         return;
     close(s->fd);
-    free(s->free);
+    free(s->in_memory.free);
+    free(s->in_file.free);
+    free(s->near);
     free(s->view);
     free(s);
 }
 
 uint64_t ab_scratch_size(const struct ab_scratch *s)
 {
-    return (uint64_t)s->made * EXTENT_BYTES;
+    return ((uint64_t)s->in_memory.made + s->in_file.made) * EXTENT_BYTES;
 }
 
 void ab_scratch_log_init(struct ab_scratch_log *log, struct ab_scratch *scratch)
@@ -79,12 +92,19 @@ static uint32_t *room_for_one(uint32_t *list, size_t count, size_t *cap)
     return ab_xrealloc(list, *cap * sizeof *list);
 }
 
+static bool is_near(const struct ab_scratch *s, uint32_t extent)
+{
+    return extent < s->in_memory.most;
+}
+
 static void give_back(struct ab_scratch_log *log, size_t keep)
 {
     struct ab_scratch *s = log->scratch;
     while (log->count > keep) {
-        s->free = room_for_one(s->free, s->count, &s->cap);
-        s->free[s->count++] = log->extents[--log->count];
+        uint32_t extent = log->extents[--log->count];
+        struct region *r = is_near(s, extent) ? &s->in_memory : &s->in_file;
+        r->free = room_for_one(r->free, r->count, &r->cap);
+        r->free[r->count++] = extent;
     }
 }
 
@@ -101,27 +121,46 @@ void ab_scratch_log_fini(struct ab_scratch_log *log)
 static void add_extent(struct ab_scratch_log *log)
 {
     struct ab_scratch *s = log->scratch;
+    struct region *r = s->in_memory.count || s->in_memory.made < s->in_memory.most
+                           ? &s->in_memory
+                           : &s->in_file;
     log->extents = room_for_one(log->extents, log->count, &log->cap);
-    log->extents[log->count++] = s->count ? s->free[--s->count] : s->made++;
+    log->extents[log->count++] = r->count ? r->free[--r->count] : r->first + r->made++;
 }
 
-/* How much of a log's bytes from `at` on lie together in the file, and where. */
-static size_t piece_at(const struct ab_scratch_log *log, uint64_t at, size_t len,
-                       off_t *where)
+struct piece {
+    size_t len;
+    char *near; /* where it is in memory, borrowed; NULL: in the file */
+    off_t where;
+};
+
+/* How much of a log's bytes from `at` on lie together, and where. */
+static struct piece piece_at(const struct ab_scratch_log *log, uint64_t at, size_t len)
 {
+    const struct ab_scratch *s = log->scratch;
     size_t nth = (size_t)(at / EXTENT_BYTES), inside = (size_t)(at % EXTENT_BYTES);
     size_t most = EXTENT_BYTES - inside;
-    *where = (off_t)log->extents[nth] * EXTENT_BYTES + (off_t)inside;
+    struct piece p = {.where = (off_t)log->extents[nth] * EXTENT_BYTES + (off_t)inside};
+    bool near = is_near(s, log->extents[nth]);
     while (most < len && nth + 1 < log->count &&
-           log->extents[nth + 1] == log->extents[nth] + 1) {
+           log->extents[nth + 1] == log->extents[nth] + 1 &&
+           is_near(s, log->extents[nth + 1]) == near) {
         most += EXTENT_BYTES;
         nth++;
     }
-    return most < len ? most : len;
+    p.near = near ? s->near + p.where : NULL;
+    p.len = most < len ? most : len;
+    return p;
 }
 
-static ssize_t write_some(int fd, const char *data, size_t len, off_t where)
+/* Nothing of the file is before the extents that are in memory, so that it begins with a
+ * hole of their size. */
+static ssize_t write_some(int fd, const char *data, const struct piece *to)
 {
+    if (to->near) {
+        memcpy(to->near, data, to->len);
+        return (ssize_t)to->len;
+    }
     int errnum = AB_FAULT("scratch.write");
     if (errnum) {
         errno = errnum;
@@ -129,7 +168,7 @@ static ssize_t write_some(int fd, const char *data, size_t len, off_t where)
     }
     ssize_t n;
     do {
-        n = pwrite(fd, data, len, where);
+        n = pwrite(fd, data, to->len, to->where);
     } while (n < 0 && errno == EINTR);
     if (n == 0)
         errno = ENOSPC;
@@ -144,9 +183,8 @@ static int append(struct ab_scratch_log *log, const char *data, size_t len,
     while ((uint64_t)log->count * EXTENT_BYTES < end)
         add_extent(log);
     while (at < end) {
-        off_t where;
-        size_t piece = piece_at(log, at, (size_t)(end - at), &where);
-        ssize_t n = write_some(log->scratch->fd, data, piece, where);
+        struct piece to = piece_at(log, at, (size_t)(end - at));
+        ssize_t n = write_some(log->scratch->fd, data, &to);
         if (n <= 0) {
             ab_err_sys(err, errno, "write the scratch file");
             give_back(log, before);
@@ -159,13 +197,20 @@ static int append(struct ab_scratch_log *log, const char *data, size_t len,
     return 0;
 }
 
+static ssize_t read_some(int fd, char *buf, const struct piece *from)
+{
+    if (!from->near)
+        return pread(fd, buf, from->len, from->where);
+    memcpy(buf, from->near, from->len);
+    return (ssize_t)from->len;
+}
+
 static int read_all(const struct ab_scratch_log *log, uint64_t at, char *buf, size_t len,
                     struct ab_err *err)
 {
     while (len > 0) {
-        off_t where;
-        size_t piece = piece_at(log, at, len, &where);
-        ssize_t n = pread(log->scratch->fd, buf, piece, where);
+        struct piece from = piece_at(log, at, len);
+        ssize_t n = read_some(log->scratch->fd, buf, &from);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

@@ -5,6 +5,9 @@
  * to the next log that wants some when it is freed, so that the file is as large as what
  * is alive at once. Nothing is synced: what is here need not survive anything.
  *
+ * The first bytes of the file can be in memory instead (near_bytes), and are taken before
+ * the others: few logs then cost no system calls, and thousands no more memory than that.
+ *
  * Calls do not wait for the disk beyond what the kernel's cache makes them; they may be
  * made from the loop. Not for several threads.
  */
@@ -26,12 +29,13 @@ struct ab_scratch_log {
 };
 
 /* Makes the file in a folder. NULL and err when it cannot be made. Gives. */
-struct ab_scratch *ab_scratch_open(const char *dir, struct ab_err *err);
+struct ab_scratch *ab_scratch_open(const char *dir, size_t near_bytes,
+                                   struct ab_err *err);
 
 /* The file stays until its last log is freed. */
 void ab_scratch_close(struct ab_scratch *scratch);
 
-/* Bytes of the file that were ever in use. */
+/* Bytes that were ever in use, those in memory among them. */
 uint64_t ab_scratch_size(const struct ab_scratch *scratch);
 
 void ab_scratch_log_init(struct ab_scratch_log *log, struct ab_scratch *scratch);

@@ -142,7 +142,7 @@ end
 function M.test_texts_in_flight_when_their_file_is_full()
   for _, point in ipairs { "scratch.write:0:28", "scratch.write:1:28", "scratch.write:4:28", "scratch.write:6:28" } do
     run(point, [[
-      local ro = made.new { id = "a", run_id = "r", scratch = s.scratch }
+      local ro = made.new { id = "a", run_id = "r", scratch = assert(require "agentbox.sys.scratch".open(s.run_dir)) }
       for i = 1, 5 do
         ro:reply(made.object("role", "assistant", "content", "turn " .. i), { raw_response = ("a body that is\nno line of JSON %d"):format(i) })
       end

@@ -29,10 +29,20 @@ local function some_texts(seed, count)
   return list
 end
 
+-- On the disk, in memory, and where the bytes in memory end within a text and between two.
+local function files()
+  local list = { file, false }
+  for _, near in ipairs { 8192, 3 * 8192 + 1, 40 * 8192, 1 << 22 } do
+    list[#list + 1] = assert(scratch.open(dir, near))
+  end
+  return list
+end
+
 function M.test_what_was_put_in_comes_out()
+  local places = files()
   for seed = 1, 20 do
     local given = some_texts(seed, 60)
-    for _, where in ipairs { file, false } do
+    for _, where in ipairs(places) do
       local list = texts.new(where or nil)
       for i, text in ipairs(given) do
         list:add(text)
@@ -69,6 +79,38 @@ function M.test_the_file_is_as_large_as_what_is_alive()
   lu.assertEquals(file:size(), size)
   lu.assertEquals(fs.list(dir), {})
   lu.assertErrorMsgContains("closed", function() file:log():close() a:close() a:get(1) end)
+end
+
+-- What is in memory is taken first, also again; the rest goes to the file, which others find full or not.
+function M.test_the_first_bytes_are_in_memory_and_used_again()
+  local near = assert(scratch.open(dir, 4 * 8192))
+  local function bytes_on_disk()
+    for _, entry in ipairs(assert(fs.list "/proc/self/fd")) do
+      local stat = fs.stat("/proc/self/fd/" .. entry.name)
+      local name = require "agentbox.sys.fs".readlink("/proc/self/fd/" .. entry.name) or ""
+      if stat and stat.type == "file" and name:find(dir, 1, true) and stat.size > 0 then return stat.size end
+    end
+    return 0
+  end
+  local long = ("n"):rep(8192)
+  for _ = 1, 3 do
+    local logs = {}
+    for i = 1, 4 do
+      logs[i] = near:log()
+      assert(logs[i]:add(long))
+    end
+    lu.assertEquals(bytes_on_disk(), 0)
+    for _, log in ipairs(logs) do log:close() end
+  end
+  local log = near:log()
+  local place = assert(log:add(long:rep(6)))
+  lu.assertEquals(bytes_on_disk(), 6 * 8192)
+  lu.assertEquals(log:get(place), long:rep(6))
+  lu.assertEquals(near:size(), 6 * 8192)
+  near:close()
+  lu.assertEquals(log:get(place), long:rep(6))
+  log:close()
+  lu.assertErrorMsgContains("out of range", scratch.open, dir, -1)
 end
 
 function M.test_places_that_are_none_are_refused()

@@ -68,13 +68,14 @@ function list.only(t, names) end
 local scratch = {}
 
 ---@param dir string
+---@param near_bytes? integer   # how much of it may be in memory; default none
 ---@return agentbox.Scratch?   # a file without a name
 ---@return agentbox.Err?
-function scratch.open(dir) end
+function scratch.open(dir, near_bytes) end
 
 ---@class agentbox.Scratch
 ---@field log fun(self: agentbox.Scratch): agentbox.ScratchLog
----@field size fun(self: agentbox.Scratch): integer   # bytes of the file
+---@field size fun(self: agentbox.Scratch): integer   # bytes that were in use, those in memory among them
 ---@field close fun(self: agentbox.Scratch)           # its logs stay until they are closed, too
 
 ---@class agentbox.ScratchLog
