@@ -29,8 +29,8 @@
 
 enum ab_wire_type {
     AB_WIRE_SETUP = 1, /* engine to zygote, first; fds: cgroup parent directories */
-    AB_WIRE_CREATE, /* fds: control socket, pidfd of a swap, layers, cgroup2 directory, v1
-                       cgroup.procs */
+    AB_WIRE_CREATE, /* fds: control socket, of a swap pidfd and file tree, layers, cgroup2
+                       directory, v1 cgroup.procs */
     AB_WIRE_BORN,   /* fds: pidfd, file tree, upper file system, network namespace, user
                        namespace */
     AB_WIRE_READY,
@@ -90,6 +90,7 @@ enum ab_wire_fact {
     AB_WIRE_NO_XATTR = 1 << 3,     /* tmpfs keeps none of users: the root is a copy */
     AB_WIRE_NO_SWAP = 1 << 4,      /* a snapshot of one that lives is a copy */
     AB_WIRE_MOUNTS = 1 << 5, /* the last descriptor of BORN is its mount namespace */
+    AB_WIRE_IMAGE_UNMAPPED = 1 << 6, /* nor can an image's: its files are nobody's */
 };
 
 struct ab_wire_born {

@@ -117,6 +117,13 @@ static int enter_own_userns(struct zygote *z)
     return 0;
 }
 
+int ab_host_own_ns(const struct zygote *z, const char *kind)
+{
+    char path[32];
+    snprintf(path, sizeof path, "self/ns/%s", kind);
+    return openat(z->proc, path, O_RDONLY | O_CLOEXEC);
+}
+
 int ab_host_empty_tmpfs(const char *size, unsigned attr)
 {
     int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
@@ -129,37 +136,6 @@ int ab_host_empty_tmpfs(const char *size, unsigned attr)
         tree = fsmount(fs, FSMOUNT_CLOEXEC, attr);
     close(fs);
     return tree;
-}
-
-/* A second copy of the mounts, thrown away but for a tmpfs with /proc: cloning it is
- * cheap, and no path of the host exists in it. */
-static int enter_lean_ns(struct zygote *z)
-{
-    if (ab_at("copy the mount namespace") && unshare(CLONE_NEWNS) < 0)
-        return -1;
-    int lean = ab_host_empty_tmpfs("1m", MOUNT_ATTR_NOSUID);
-    int proc = open_tree(AT_FDCWD, "/proc", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (proc < 0)
-        proc = open_tree(AT_FDCWD, "/proc",
-                         OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-    if (ab_at("prepare a lean root") && (lean < 0 || proc < 0))
-        return -1;
-    static const char *const dirs[] = {"proc", "mnt", "dev", "old"};
-    for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
-        if (mkdirat(lean, dirs[i], 0755) < 0)
-            return -1;
-    if (move_mount(lean, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
-        fchdir(lean) < 0 ||
-        move_mount(proc, "", AT_FDCWD, "proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-        return -1;
-    if (ab_at("change to the lean root") &&
-        (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
-         chdir("/") < 0))
-        return -1;
-    close(lean);
-    close(proc);
-    z->lean_ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-    return z->lean_ns < 0 ? -1 : 0;
 }
 
 static int enter_host_ns(struct zygote *z)
@@ -298,10 +274,10 @@ int ab_host_prepare(struct zygote *z)
         mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return -1;
     z->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    z->host_ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    z->host_ns = ab_host_own_ns(z, "mnt");
     if (ab_at("open /proc") && (z->proc < 0 || z->host_ns < 0))
         return -1;
-    if (enter_lean_ns(z) < 0 || make_dev(z) < 0)
+    if (ab_lean_enter(z) < 0 || make_dev(z) < 0)
         return -1;
     if (ab_net_rest(z) < 0)
         return -1;

@@ -14,6 +14,7 @@
  *     shed.c      once: memory that we and our children do without
  *     host.c      once: user namespace, private mounts, uid ranges
  *     ranges.c    once: several users for an ordinary user
+ *     lean.c      once: the mount namespace that sandboxes begin with
  *     net.c       networks: made, kept ready, used again
  *     gate.c      networks whose connections end at the engine
  *     skeleton.c  once: the generated root file system of image "host"
@@ -79,6 +80,7 @@ struct zygote {
     int host_ns,
         lean_ns;     /* mount namespaces: the host's tree, and ours with nearly nothing */
     int proc;        /* the host's /proc */
+    int proc_net;    /* there, what tells of the network that we are in */
     int self_userns; /* ours, for who wires the network of an ordinary user; or -1 */
     int skel, dev;   /* unmapped trees */
     int perch;       /* where a sandbox sits while its root is changed */
@@ -113,9 +115,13 @@ int ab_keep_fd(int fd);
 
 /* host.c */
 int ab_host_prepare(struct zygote *z);
+int ab_host_own_ns(const struct zygote *z, const char *kind); /* "mnt", "net"; gives */
 struct slot *ab_host_slot(struct zygote *z, uint32_t wanted);
 int ab_host_map_ids(struct zygote *z, pid_t pid, const struct slot *s);
 uint32_t ab_host_uid(const struct zygote *z, const struct slot *s, uint32_t inside);
+
+int ab_lean_enter(struct zygote *z);
+int ab_lean_writable(void); /* in a copy of it */
 
 /* net.c. Network namespaces: where a sandbox has nothing but its own loopback. */
 int ab_net_rest(struct zygote *z); /* leaves the host's network; once */

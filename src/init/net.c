@@ -20,8 +20,8 @@
 /* What would show that somebody was here. Every packet passes the loopback's counters, so
  * what only packets can leave (closing connections, the rest of the statistics) needs no
  * look of its own. A socket that was connected and never sent leaves a route of IPv6. */
-static const char *const traces[] = {"self/net/dev", "self/net/snmp", "self/net/snmp6",
-                                     "self/net/ip6_flowlabel", "self/net/rt6_stats"};
+static const char *const traces[] = {"dev", "snmp", "snmp6", "ip6_flowlabel",
+                                     "rt6_stats"};
 #define TRACES (sizeof traces / sizeof *traces)
 
 static struct text {
@@ -29,9 +29,10 @@ static struct text {
     char text[TEXT_MAX];
 } unused[TRACES]; /* as they read in a new one */
 
-static ssize_t read_text(const struct zygote *z, const char *path, char text[TEXT_MAX])
+/* Of the namespace that we are in. */
+static ssize_t read_text(const struct zygote *z, const char *name, char text[TEXT_MAX])
 {
-    int fd = openat(z->proc, path, O_RDONLY | O_CLOEXEC);
+    int fd = openat(z->proc_net, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0; /* a kernel without that protocol */
     ssize_t n = read(fd, text, TEXT_MAX);
@@ -49,31 +50,31 @@ static int loopback_up(void)
     return rc;
 }
 
-static int new_net(void)
+static int new_net(const struct zygote *z)
 {
     if (ab_at("make a network namespace") && unshare(CLONE_NEWNET) < 0)
         return -1;
     if (ab_at("bring the loopback up") && loopback_up() < 0)
         return -1;
-    return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    return ab_host_own_ns(z, "net");
 }
 
 int ab_net_rest(struct zygote *z)
 {
-    z->own_net = new_net();
-    if (z->own_net < 0)
+    z->own_net = new_net(z);
+    z->proc_net = openat(z->proc, "self/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (z->own_net < 0 || z->proc_net < 0)
         return -1;
     for (size_t i = 0; i < TRACES; i++)
         unused[i].len = read_text(z, traces[i], unused[i].text);
     return 0;
 }
 
-/* Of the namespace that we are in. */
 static bool is_unused(const struct zygote *z)
 {
     static const char none[] = "sockets: used 0\n";
     char text[TEXT_MAX];
-    ssize_t n = read_text(z, "self/net/sockstat", text);
+    ssize_t n = read_text(z, "sockstat", text);
     if (n < (ssize_t)sizeof none - 1 || memcmp(text, none, sizeof none - 1) != 0)
         return false;
     for (size_t i = 0; i < TRACES; i++) {
@@ -88,7 +89,7 @@ int ab_net_take(struct zygote *z)
 {
     if (z->nets > 0)
         return z->net[--z->nets];
-    int net = new_net();
+    int net = new_net(z);
     if (setns(z->own_net, CLONE_NEWNET) < 0)
         sys_close(&net);
     return net;
@@ -112,7 +113,7 @@ bool ab_net_refill(struct zygote *z)
 {
     if (z->nets >= AB_NET_POOL)
         return false;
-    int net = new_net();
+    int net = new_net(z);
     setns(z->own_net, CLONE_NEWNET);
     if (net < 0)
         return false;

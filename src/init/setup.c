@@ -1,13 +1,13 @@
 /* setup.c - what a new pid 1 does before it lets anything run. The order matters:
  *
- *   1 wait for the uid maps      5 new root: /dev, /proc, pivot   9 capabilities
+ *   1 wait for the uid maps      5 new root: /dev, /proc, chroot  9 capabilities
  *   2 cgroups of version 1       6 limits that a namespace counts 10 no new privileges
  *   3 cgroup namespace           7 resource limits                11 filter
  *   4 ids, host name             8 close what came from the zygote 12 READY
  *
- * 2 before 3, or /proc/self/cgroup would show the host's names. /proc before pivot, since
- * the kernel wants to see a complete one to allow a new one. 8 before 12: nothing of the
- * zygote may be reachable when the first command runs.
+ * 2 before 3, or /proc/self/cgroup would show the host's names. /proc before chroot,
+ * since the kernel wants to see a complete one to allow a new one. 8 before 12: nothing
+ * of the zygote may be reachable when the first command runs.
  */
 #include <grp.h>
 #include <linux/capability.h>
@@ -129,18 +129,18 @@ static int fill_root(const struct box *b)
     return 0;
 }
 
+/* The engine's tree goes below our root, so that it ends with our namespace: to end it by
+ * itself, the kernel would wait for all processors once more. */
 static int change_root(const struct box *b)
 {
     if (ab_at("attach the root") &&
-        (move_mount(b->tree, "", AT_FDCWD, "/mnt", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+        (move_mount(b->files, "", AT_FDCWD, "/files", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+         move_mount(b->tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
          fchdir(b->tree) < 0))
         return -1;
     if (fill_root(b) < 0)
         return -1;
-    if (ab_at("change the root") && (syscall(SYS_pivot_root, ".", ".") < 0 ||
-                                     umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
-        return -1;
-    return 0;
+    return ab_at("change the root") ? chroot(".") : -1;
 }
 
 /* The workspace may be any directory of the image; links in the way resolve inside. */
@@ -266,7 +266,6 @@ void ab_setup(struct zygote *z, struct box *b)
 {
     int sock = b->sock;
     prctl(PR_SET_NAME, "init");
-    setsid();
     if (set_up(z, b) == 0 && ab_at("close the zygote's descriptors") &&
         only_socket(sock) == 0) {
         sock = SOCK_FD;

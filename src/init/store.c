@@ -35,10 +35,12 @@ int ab_store_enter(struct zygote *z)
         return setns(z->store_ns, CLONE_NEWNS);
     if (ab_at("make a mount namespace for trees") && unshare(CLONE_NEWNS) < 0)
         return -1;
+    if (ab_lean_writable() < 0)
+        return -1;
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
         if (mkdir(dirs[i], 0755) < 0 && errno != EEXIST)
             return -1;
-    z->store_ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    z->store_ns = ab_host_own_ns(z, "mnt");
     return z->store_ns < 0 ? -1 : 0;
 }
 
