@@ -39,12 +39,14 @@ local function say_damaged(path, offset)
   message.warn("%s: the line at byte %d is damaged and counts as not done; see agentbox traj check", path, offset)
 end
 
--- Gives the rows of a segment from an offset on. A damaged line has none: its rollout counts as not done.
-local function scan(self, segment, from)
+-- Gives the rows of a segment from an offset on, up to another one or to its end. A damaged line has none: its rollout
+-- counts as not done.
+local function scan(self, segment, from, to)
   local path = M.segment_path(self._dir, segment)
   local file = assert(lines.open(path, from))
   return function()
     for text, offset in file.next, file do
+      if to and offset >= to then break end
       local object, whole = frame.read(text)
       local row = whole and summary.read(object)
       if row then
@@ -83,7 +85,7 @@ local function trusted(self, index, segment)
   return ok and 0, problem
 end
 
--- Drops the rows of what a crash or a person cut off, and adds those of what was not indexed any more.
+-- Drops the rows of what a crash or a person cut off, and adds those of what was not indexed any more, up to an offset.
 local function catch_up(self, index, segment, size)
   local ok, problem = index:cut(segment, size)
   if not ok then return nil, problem end
@@ -91,7 +93,7 @@ local function catch_up(self, index, segment, size)
   from, problem = trusted(self, index, segment)
   if not from then return nil, problem end
   local batch = {}
-  for row in scan(self, segment, from) do
+  for row in scan(self, segment, from, size) do
     batch[#batch + 1] = row
     if #batch == BATCH then
       ok, problem = index:add(batch)
@@ -102,20 +104,29 @@ local function catch_up(self, index, segment, size)
   return index:add(batch)
 end
 
+-- The index gets the rows of all lines up to those whose rows are in the queue: these were written just now.
+local function catch_up_all(self, index)
+  local first, segment = self._queue[1], 0
+  while true do
+    local size = size_of(self, segment)
+    if first and segment == first.segment then size = first.offset end
+    if not size or first and segment > first.segment then return true end
+    local ok, problem = catch_up(self, index, segment, size)
+    if not ok then return nil, problem end
+    segment = segment + 1
+  end
+end
+
 -- The index, opened when it is first needed: most runs of a single rollout never do.
 local function index_of(self)
   if self._index or self._broken then return self._index end
   local index = require "agentbox.store.index"
   if not self._write and not index.exists(self._dir) then return nil end
   local found, problem = index.open(self._dir, self._write == true)
-  local segment = 0
-  while found and self._write and not problem and size_of(self, segment) do
-    local _
-    _, problem = catch_up(self, found, segment, size_of(self, segment))
-    segment = segment + 1
-  end
+  local ok = found
+  if found and self._write then ok, problem = catch_up_all(self, found) end
   self._index = found
-  if found and not problem then return found end
+  if ok then return found end
   if self._write then give_up(self, problem) else self._broken = true end
 end
 
