@@ -30,12 +30,12 @@
 enum ab_wire_type {
     AB_WIRE_SETUP = 1, /* engine to zygote, first; fds: cgroup parent directories */
     AB_WIRE_CREATE, /* fds: control socket, of a swap pidfd and file tree, layers, cgroup2
-                       directory, v1 cgroup.procs */
+                       directory, v1's files to join by */
     AB_WIRE_BORN,   /* fds: pidfd, file tree, upper file system, network namespace, user
                        namespace */
     AB_WIRE_READY,
     AB_WIRE_FAILED, /* fds: pidfd of a child to reap, if there is one */
-    AB_WIRE_EXEC, /* fds: command socket, stdout, stderr, stdin, cgroup.procs of the leaf,
+    AB_WIRE_EXEC, /* fds: command socket, stdout, stderr, stdin, file to join the leaf by,
                      strings; those that apply */
     AB_WIRE_STARTED, /* fds: terminal */
     AB_WIRE_KILL,
@@ -71,7 +71,7 @@ struct ab_wire_create {
     uint32_t flags;
     uint32_t slot; /* uid range to use; AB_WIRE_SLOTS + n: the first free one from n on */
     uint32_t layers; /* how many, topmost first */
-    uint32_t v1;     /* how many cgroup.procs files */
+    uint32_t v1;     /* how many files to join those of version 1 by */
     uint64_t disk_bytes, inodes, shm_bytes;
     uint64_t memory_bytes, pids, nofile;
     uint32_t nports; /* with AB_WIRE_NET_GATE */

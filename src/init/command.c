@@ -29,7 +29,7 @@ struct start {
     char **envp;
     int io[3];
     int terminal;         /* our side of the pty, or -1 */
-    int leaf;             /* cgroup.procs to join, or -1 */
+    int leaf;             /* file to join it by, or -1 */
     volatile bool joined; /* set by the child */
     char path[4096];      /* candidate built from PATH */
     volatile int errnum;  /* set by the child */

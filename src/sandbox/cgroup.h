@@ -66,7 +66,7 @@ const char *ab_cgroup_level_name(enum ab_cgroup_level level);
 int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
                      struct ab_err *err) AB_MUST_CHECK;
 
-/* Gives descriptors for CREATE: the cgroup2 directory (or -1), and cgroup.procs of each
+/* Gives descriptors for CREATE: the cgroup2 directory (or -1), and the file to join each
  * v1 hierarchy. Returns how many of those; the caller closes them all. */
 int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_CGROUPS]);
 

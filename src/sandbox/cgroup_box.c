@@ -148,10 +148,17 @@ static uint64_t cpu_us(const struct ab_cgroup *cg)
                : value_of(text, "usage_usec");
 }
 
+/* The file to join by. Who has one thread and joins by himself need not wait, with those
+ * of version 1, until nobody on the machine forks or ends; with cgroup2 he must. */
+static const char *join_file(int h)
+{
+    return h == V2 ? "cgroup.procs" : "tasks";
+}
+
 /* The hierarchy that has the leaves, or HIERARCHIES. */
 static int leaf_hierarchy(const struct ab_cgroup *cg)
 {
-    static const int order[] = {V2, PIDS, CPU, MEMORY};
+    static const int order[] = {PIDS, V2, CPU, MEMORY};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         if (is_member(cg, order[i]))
             return order[i];
@@ -193,11 +200,12 @@ static void remove_given_up(const struct ab_cgroup *cg, struct ab_tally *t)
     }
 }
 
-static int open_procs(const struct ab_cgroup *cg, const struct ab_leaf *leaf)
+static int open_leaf(const struct ab_cgroup *cg, const struct ab_leaf *leaf)
 {
-    char path[128], procs[160];
-    snprintf(procs, sizeof procs, "%s/cgroup.procs", leaf_path(cg, leaf->number, path));
-    return openat(ab_cgroup_self.ident[leaf_hierarchy(cg)], procs, O_RDWR | O_CLOEXEC);
+    char path[128], file[160];
+    int h = leaf_hierarchy(cg);
+    snprintf(file, sizeof file, "%s/%s", leaf_path(cg, leaf->number, path), join_file(h));
+    return openat(ab_cgroup_self.ident[h], file, O_RDWR | O_CLOEXEC);
 }
 
 /* One whose command is over and in which nobody is left: only who is in it could bring
@@ -208,7 +216,7 @@ static struct ab_leaf *used_leaf(const struct ab_cgroup *cg, struct ab_tally *t,
     for (int i = 0; i < AB_LEAVES; i++) {
         struct ab_leaf *leaf = &t->leaf[i];
         if (!leaf->number || leaf->state != AB_LEAF_OVER ||
-            (*fd = open_procs(cg, leaf)) < 0)
+            (*fd = open_leaf(cg, leaf)) < 0)
             continue;
         if (read(*fd, text, sizeof text) == 0)
             return leaf;
@@ -228,7 +236,7 @@ static struct ab_leaf *new_leaf(struct ab_cgroup *cg, struct ab_tally *t, int *f
                 leaf_path(cg, cg->leaves + 1, path), 0755) < 0)
         return NULL;
     *leaf = (struct ab_leaf){.number = ++cg->leaves, .state = AB_LEAF_OVER};
-    *fd = open_procs(cg, leaf);
+    *fd = open_leaf(cg, leaf);
     return *fd < 0 ? NULL : leaf;
 }
 
@@ -420,7 +428,7 @@ int ab_cgroup_join_fds(const struct ab_cgroup *cg, int *cgroup2, int v1[AB_WIRE_
     for (int h = V2; h < HIERARCHIES; h++) {
         if (!is_member(cg, h) || (h == V2 && !writing))
             continue;
-        int fd = openat(ab_cgroup_self.ident[h], member_path(cg, "cgroup.procs", path),
+        int fd = openat(ab_cgroup_self.ident[h], member_path(cg, join_file(h), path),
                         O_WRONLY | O_CLOEXEC);
         if (fd >= 0)
             v1[n++] = fd;
