@@ -153,6 +153,8 @@ int ab_tree_image(struct zygote *z, struct box *b)
 {
     int tree = ab_host_open_image(z, b->spec.image);
     b->unmapped = tree >= 0 && z->root && ab_host_idmap(tree, b->slot->userns) < 0;
+    if (b->unmapped)
+        z->facts |= AB_WIRE_IMAGE_UNMAPPED;
     return tree;
 }
 

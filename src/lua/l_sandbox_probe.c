@@ -22,17 +22,19 @@ static void set_text(lua_State *L, const char *key, const char *value)
 static void push_ways(lua_State *L)
 {
     uint32_t facts = ab_zygote_facts();
-    lua_createtable(L, 0, 4);
+    lua_createtable(L, 0, 5);
     set_flag(L, "attached_trees", facts & AB_WIRE_OLD_MOUNTS);
     set_flag(L, "usr_unmapped", facts & AB_WIRE_USR_UNMAPPED);
+    set_flag(L, "image_unmapped", facts & AB_WIRE_IMAGE_UNMAPPED);
     set_flag(L, "skeleton_per_range", facts & AB_WIRE_SKEL_COPIED);
     set_flag(L, "copied_root", facts & AB_WIRE_NO_XATTR);
     lua_setfield(L, -2, "ways");
 }
 
 /* probe(): { kernel, root, cgroup = { level, memory, pids, cpu, kill, why },
- * ways = { attached_trees, usr_unmapped, skeleton_per_range, copied_root } }. Costs
- * nothing to find; whether a sandbox works is told by making one. */
+ * ways = { attached_trees, usr_unmapped, image_unmapped, skeleton_per_range,
+ * copied_root } }. Costs nothing to find; whether a sandbox works is told by making
+ * one. */
 static int l_probe(lua_State *L)
 {
     struct utsname u;

@@ -12,6 +12,7 @@ local count = 0
 local home, context
 
 function M.setUp()
+  lab.needs_mapped_ids()
   count = count + 1
   home, context = lab.dir .. "/build-home" .. count, lab.dir .. "/context" .. count
   store._home = home

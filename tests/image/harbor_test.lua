@@ -22,6 +22,7 @@ echo root:x:0:0:root:/root:/bin/sh > $root/etc/passwd; tar -C $root -cf %s/base.
 ]]
 
 function M.setUp()
+  lab.needs_mapped_ids()
   if not base then
     lab.sh(MAKE_BASE:format(lab.dir, lab.dir))
     base = lab.dir .. "/base.tar"

@@ -49,6 +49,21 @@ function M.archive(name)
   return M.dir .. "/" .. name
 end
 
+--- Whether the file system of TMPDIR maps user ids for root, which an overlay cannot.
+function M.maps_ids()
+  if M.maps == nil and M.root then
+    assert(fs.mkdir(M.dir .. "/maps"))
+    assert(require "agentbox".sandbox.create { image = M.dir .. "/maps", workspace = "/w" }):close()
+    M.maps = not sys.probe().ways.image_unmapped
+  end
+  return M.maps
+end
+
+--- Skips the test where a sandbox's root cannot change an image's files.
+function M.needs_mapped_ids()
+  if M.root and not M.maps_ids() then require "agentbox".test.skip "the file system of TMPDIR maps no user ids, as an overlay cannot" end
+end
+
 --- What can be seen from outside: nothing hostile may have changed it.
 function M.victim_is_untouched()
   local names = {}

@@ -2,6 +2,7 @@
 local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.sys.fs"
+local log = require "agentbox.log"
 local networks = require "agentbox.backends._network"
 local sys = require "agentbox.sys.sandbox"
 local time = require "agentbox.sys.time"
@@ -63,6 +64,12 @@ local function wire(raw, setpriv, pasta)
   return name_server(raw, resolver())
 end
 
+local function connect(raw, network, setpriv, pasta)
+  if network == "full" then return wire(raw, setpriv, pasta) end
+  if type(network) == "table" then return name_server(raw, ENGINE) end
+  return true
+end
+
 ---What a name of an image stands for: nothing more for the host's files and for a directory, else an image of ours.
 ---@async
 ---@param text string
@@ -71,6 +78,24 @@ end
 function M.image(text)
   if text == "host" or text:sub(1, 1) == "/" then return {} end
   return require "agentbox.image".use(text)
+end
+
+local UNMAPPED = "image %s: its file system maps no user ids, as an overlay cannot, so that nobody inside can change its files"
+local VOLUME = "keep images (AGENTBOX_HOME) on a file system that does, in a container on a volume"
+local NOBODY = 65534
+
+local warned = false
+
+-- An agent that cannot write where it is to work would fail every task, and be given 0 for it.
+local function can_work(raw, spec)
+  if spec.image == "host" or not sys.probe().ways.image_unmapped then return true end
+  local at = raw:stat(spec.workspace)
+  if at and at.uid == NOBODY then
+    return nil, err.new("unsupported", (UNMAPPED .. ", and it has %s, the workspace"):format(spec.image, spec.workspace), { hint = VOLUME })
+  end
+  if not warned then log.warn(UNMAPPED .. "; %s", spec.image, VOLUME) end
+  warned = true
+  return true
 end
 
 ---@async
@@ -93,10 +118,10 @@ function M.create(spec)
     disk_bytes = limits.disk_mb and math.floor(limits.disk_mb * 1048576) or nil, inodes = limits.inodes or nil,
     nofile = limits.nofile or nil, env = spec.env, boot_timeout_s = spec.boot_timeout_s,
   }
-  local listed = type(spec.network) == "table"
-  if not raw or not (full or listed) then return raw, problem end
+  if not raw then return nil, problem end
   local ok
-  if listed then ok, problem = name_server(raw, ENGINE) else ok, problem = wire(raw, setpriv, pasta) end
+  ok, problem = can_work(raw, spec)
+  if ok then ok, problem = connect(raw, spec.network, setpriv, pasta) end
   if ok then return raw end
   raw:close()
   return nil, problem

@@ -156,7 +156,7 @@ function M.trees()
   local check = { name = "file trees", ok = not ways.usr_unmapped, optional = true }
   if ways.usr_unmapped then
     how[#how + 1] = "/usr nobody's inside, so that it cannot be changed: its file system cannot map user ids"
-    check.hint = "nothing, unless a task installs into /usr: then run where / is not an overlay, or use image = DIR"
+    check.hint = "nothing, unless a task installs into /usr: then run where / is not an overlay, or use an image on a volume"
   end
   check.detail = table.concat(how, "; ")
   return check
