@@ -92,7 +92,7 @@ static void take_facts(struct ab_http_transfer *t)
     if (!t->admitted_ns)
         return;
     t->timing.total_s = (double)(uv_hrtime() - t->admitted_ns) / 1e9;
-    if (!t->joined)
+    if (!t->multi)
         return;
     double before = (double)(t->launched_ns - t->admitted_ns) / 1e9;
     double connect = seconds(t, CURLINFO_CONNECT_TIME_T);
@@ -119,8 +119,7 @@ static void end(struct ab_http_transfer *t)
     struct ab_http_host *host = t->host;
     take_facts(t);
     take_address(t);
-    if (t->joined)
-        http->lib.multi_remove_handle(http->multi, t->easy);
+    ab_http_multi_leave(t);
     http->lib.easy_cleanup(t->easy);
     http->lib.slist_free_all(t->headers);
     http->lib.slist_free_all(t->resolve);
@@ -363,13 +362,8 @@ void ab_http_transfer_launch(struct ab_http_transfer *t)
     /* The connect deadline goes on from where the lookup began. */
     t->state = AB_HTTP_CONNECTING;
     t->phase = "connect";
-    CURLMcode rc = http->lib.multi_add_handle(http->multi, t->easy);
-    if (rc == CURLM_OK) {
-        t->joined = true;
-        return;
-    }
-    ab_err_set(&err, AB_EPROTOCOL, "curl_multi_add_handle: %d", (int)rc);
-    ab_http_transfer_fail(t, &err);
+    if (ab_http_multi_join(t, &err) < 0)
+        ab_http_transfer_fail(t, &err);
 }
 
 static void set_callbacks(struct ab_http_transfer *t)

@@ -1,8 +1,8 @@
 /* http_client.h - inside http*.c only: the state they share.
  *
  *   http_lib     the library, loaded late
- *   http_multi   one multi handle driven by the loop: sockets, its timer, finished
- * transfers http_host    per host: how many run, who queues, the name's addresses
+ *   http_multi   the multi handles, driven by the loop: sockets, timers, the finished
+ *   http_host    per host: how many run, who queues, the name's addresses
  *   http_options what the caller asked for, as options of curl
  *   http_error   what curl's codes mean to the one who asked
  *   http         one transfer: callbacks, deadlines
@@ -12,7 +12,7 @@
  *                  (host)      (host)       (curl from here on)
  *
  * Any state may go straight to over: deadline, close, failure.
- * Nothing calls into the multi handle from one of its callbacks.
+ * Nothing calls into a multi handle from one of its callbacks.
  */
 #ifndef AB_RT_HTTP_CLIENT_H
 #define AB_RT_HTTP_CLIENT_H
@@ -23,11 +23,19 @@
 
 struct socket_watch;
 
+/* A multi handle, which keeps connections, and its timer. */
+struct ab_http_multi {
+    struct ab_http *http; /* holds a reference, until the timer is closed */
+    struct ab_http_multi *next;
+    CURLM *handle;
+    uv_timer_t timer;
+    unsigned running; /* transfers that it has */
+};
+
 struct ab_http {
     struct ab_op op; /* so that the loop's sweep finds a client nobody freed */
     struct ab_http_lib lib;
-    CURLM *multi;
-    uv_timer_t timer;
+    struct ab_http_multi *multis;  /* owns */
     struct socket_watch **watches; /* owns; by file descriptor */
     size_t watch_count;
     struct ab_list transfers; /* every one not over */
@@ -69,16 +77,16 @@ struct ab_http_transfer {
     enum transfer_state state;
     bool stream;
     bool bare;
-    bool joined; /* the multi handle has it */
     bool paused; /* a stream nobody reads */
     bool head_done;
     bool redirected; /* this head is a redirect's, not the answer's */
     bool closed;     /* by its owner; freed when the timer is closed too */
     bool timer_closed;
     CURL *easy;
-    struct curl_slist *headers; /* owns */
-    struct curl_slist *resolve; /* owns */
-    struct wait *waiter;        /* borrowed; NULL when nobody waits */
+    struct ab_http_multi *multi; /* borrowed: which has it; or NULL */
+    struct curl_slist *headers;  /* owns */
+    struct curl_slist *resolve;  /* owns */
+    struct wait *waiter;         /* borrowed; NULL when nobody waits */
     uv_timer_t timer;
     uint64_t connect_ms, first_byte_ms, idle_ms, total_ms; /* lengths; 0: none */
     uint64_t total_at, phase_at; /* loop time: end of all, start of the phase */
@@ -118,7 +126,10 @@ int ab_http_options_apply(struct ab_http_transfer *t, const struct ab_http_spec 
 /* http_error.c: why the transfer failed; may set its phase. Gives -1. */
 int ab_http_explain(struct ab_http_transfer *t, CURLcode code, struct ab_err *err);
 
-/* http_multi.c: options that tie a handle to this client. */
+/* http_multi.c: options that tie a handle to this client; it joins one that has room, and
+ * leaves it. */
 void ab_http_multi_prepare(struct ab_http *http, CURL *easy);
+int ab_http_multi_join(struct ab_http_transfer *t, struct ab_err *err) AB_MUST_CHECK;
+void ab_http_multi_leave(struct ab_http_transfer *t);
 
 #endif

@@ -9,51 +9,57 @@
  * whose models think. */
 #define KEPT_CONNECTIONS 16384L
 
+/* Transfers of one multi handle. For each new one curl looks at all connections to that
+ * host that it keeps, those in use too: among two thousand a request took half as long
+ * again. */
+#define MULTI_TRANSFERS 128
+
 struct socket_watch {
     uv_poll_t poll;
-    struct ab_http *http; /* borrowed */
+    struct ab_http_multi *multi; /* borrowed */
     curl_socket_t fd;
 };
 
-static void harvest(struct ab_http *http)
+static void harvest(struct ab_http_multi *m)
 {
+    const struct ab_http_lib *lib = &m->http->lib;
     CURLMsg *msg;
     int left;
-    while ((msg = http->lib.multi_info_read(http->multi, &left))) {
+    while ((msg = lib->multi_info_read(m->handle, &left))) {
         struct ab_http_transfer *t = NULL;
         CURLcode code = msg->data.result;
         if (msg->msg != CURLMSG_DONE)
             continue;
-        http->lib.easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &t);
+        lib->easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &t);
         ab_http_transfer_finish(t, code);
     }
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct ab_http *http = timer->data;
+    struct ab_http_multi *m = timer->data;
     int running;
-    http->lib.multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    harvest(http);
+    m->http->lib.multi_socket_action(m->handle, CURL_SOCKET_TIMEOUT, 0, &running);
+    harvest(m);
 }
 
 static int on_set_timer(CURLM *multi, long ms, void *arg)
 {
-    struct ab_http *http = arg;
+    struct ab_http_multi *m = arg;
     (void)multi;
-    if (http->closing)
+    if (m->http->closing)
         return 0;
     if (ms < 0)
-        uv_timer_stop(&http->timer);
+        uv_timer_stop(&m->timer);
     else
-        uv_timer_start(&http->timer, on_timer, (uint64_t)ms, 0);
+        uv_timer_start(&m->timer, on_timer, (uint64_t)ms, 0);
     return 0;
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct socket_watch *w = poll->data;
-    struct ab_http *http = w->http;
+    struct ab_http_multi *m = w->multi;
     int flags = 0, running;
     if (status < 0) /* libuv reports POLLERR this way; curl finds out which error it is */
         flags = CURL_CSELECT_ERR;
@@ -61,8 +67,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         flags |= CURL_CSELECT_IN;
     if (events & UV_WRITABLE)
         flags |= CURL_CSELECT_OUT;
-    http->lib.multi_socket_action(http->multi, w->fd, flags, &running);
-    harvest(http);
+    m->http->lib.multi_socket_action(m->handle, w->fd, flags, &running);
+    harvest(m);
 }
 
 static void on_watch_closed(uv_handle_t *handle)
@@ -81,8 +87,9 @@ static void unwatch(struct ab_http *http, curl_socket_t fd)
     uv_close((uv_handle_t *)&w->poll, on_watch_closed);
 }
 
-static struct socket_watch *watch(struct ab_http *http, curl_socket_t fd)
+static struct socket_watch *watch(struct ab_http_multi *m, curl_socket_t fd)
 {
+    struct ab_http *http = m->http;
     size_t slot = (size_t)fd;
     if (slot >= http->watch_count) {
         size_t n = slot + 64;
@@ -98,7 +105,7 @@ static struct socket_watch *watch(struct ab_http *http, curl_socket_t fd)
         free(w);
         return NULL;
     }
-    w->http = http;
+    w->multi = m;
     w->fd = fd;
     w->poll.data = w;
     http->watches[slot] = w;
@@ -107,11 +114,11 @@ static struct socket_watch *watch(struct ab_http *http, curl_socket_t fd)
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 {
-    struct ab_http *http = arg;
+    struct ab_http_multi *m = arg;
     (void)easy;
     (void)unused;
-    if (what == CURL_POLL_REMOVE || http->closing) {
-        unwatch(http, fd);
+    if (what == CURL_POLL_REMOVE || m->http->closing) {
+        unwatch(m->http, fd);
         return 0;
     }
     int events = 0;
@@ -119,7 +126,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *un
         events |= UV_READABLE;
     if (what & CURL_POLL_OUT)
         events |= UV_WRITABLE;
-    struct socket_watch *w = watch(http, fd);
+    struct socket_watch *w = watch(m, fd);
     if (w) /* otherwise the transfer's deadline ends it; -1 here would end every transfer
             */
         uv_poll_start(&w->poll, events, on_poll);
@@ -140,13 +147,72 @@ void ab_http_multi_prepare(struct ab_http *http, CURL *easy)
     http->lib.easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, http);
 }
 
+/* ---- which one ---- */
+
+static struct ab_http_multi *open_multi(struct ab_http *http)
+{
+    const struct ab_http_lib *lib = &http->lib;
+    struct ab_http_multi *m = ab_xcalloc(1, sizeof *m);
+    m->handle = lib->multi_init();
+    if (!m->handle)
+        AB_BUG("out of memory (curl_multi_init)");
+    lib->multi_setopt(m->handle, CURLMOPT_SOCKETFUNCTION, on_socket);
+    lib->multi_setopt(m->handle, CURLMOPT_SOCKETDATA, m);
+    lib->multi_setopt(m->handle, CURLMOPT_TIMERFUNCTION, on_set_timer);
+    lib->multi_setopt(m->handle, CURLMOPT_TIMERDATA, m);
+    lib->multi_setopt(m->handle, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
+    lib->multi_setopt(m->handle, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+    uv_timer_init(&http->op.loop->uv, &m->timer);
+    m->timer.data = m;
+    m->http = http;
+    ab_op_ref(&http->op);
+    return m;
+}
+
+/* The first with room, so that those that were opened first keep the connections that
+ * are used. */
+int ab_http_multi_join(struct ab_http_transfer *t, struct ab_err *err)
+{
+    struct ab_http_multi **at = &t->http->multis;
+    while (*at && (*at)->running >= MULTI_TRANSFERS)
+        at = &(*at)->next;
+    if (!*at)
+        *at = open_multi(t->http);
+    CURLMcode rc = t->http->lib.multi_add_handle((*at)->handle, t->easy);
+    if (rc != CURLM_OK)
+        return ab_err_set(err, AB_EPROTOCOL, "curl_multi_add_handle: %d", (int)rc);
+    t->multi = *at;
+    t->multi->running++;
+    return 0;
+}
+
+void ab_http_multi_leave(struct ab_http_transfer *t)
+{
+    if (!t->multi)
+        return;
+    t->http->lib.multi_remove_handle(t->multi->handle, t->easy);
+    t->multi->running--;
+    t->multi = NULL;
+}
+
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct ab_http *http = handle->data;
-    free(http->watches);
-    http->watches = NULL;
-    ab_op_unref(&http->op);
+    struct ab_http_multi *m = handle->data;
+    ab_op_unref(&m->http->op);
+    free(m);
 }
+
+static void close_multis(struct ab_http *http)
+{
+    while (http->multis) {
+        struct ab_http_multi *m = http->multis;
+        http->multis = m->next;
+        http->lib.multi_cleanup(m->handle);
+        uv_close((uv_handle_t *)&m->timer, on_timer_closed);
+    }
+}
+
+/* ---- the client ---- */
 
 static void stop(struct ab_op *op)
 {
@@ -154,29 +220,17 @@ static void stop(struct ab_op *op)
     http->closing = true;
     ab_http_transfers_drop(http);
     ab_http_hosts_fini(http);
-    http->lib.multi_cleanup(http->multi);
+    close_multis(http);
     http->lib.global_cleanup();
-    uv_close((uv_handle_t *)&http->timer, on_timer_closed);
+    free(http->watches);
+    http->watches = NULL;
+    http->watch_count = 0;
 }
 
 static const struct ab_op_class client_class = {
     .name = "http client",
     .stop = stop,
 };
-
-static CURLM *open_multi(struct ab_http *http)
-{
-    CURLM *multi = http->lib.multi_init();
-    if (!multi)
-        AB_BUG("out of memory (curl_multi_init)");
-    http->lib.multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    http->lib.multi_setopt(multi, CURLMOPT_SOCKETDATA, http);
-    http->lib.multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_set_timer);
-    http->lib.multi_setopt(multi, CURLMOPT_TIMERDATA, http);
-    http->lib.multi_setopt(multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
-    http->lib.multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
-    return multi;
-}
 
 struct ab_http *ab_http_new(struct ab_loop *loop, struct ab_err *err)
 {
@@ -188,10 +242,6 @@ struct ab_http *ab_http_new(struct ab_loop *loop, struct ab_err *err)
     ab_list_init(&http->transfers);
     ab_list_init(&http->hosts);
     ab_op_init(&http->op, &client_class, loop);
-    ab_op_ref(&http->op); /* the loop's; dropped in on_timer_closed */
-    uv_timer_init(&loop->uv, &http->timer);
-    http->timer.data = http;
-    http->multi = open_multi(http);
     return http;
 }
 
@@ -205,11 +255,8 @@ void ab_http_free(struct ab_http *http)
 
 void ab_http_forget(struct ab_http *http)
 {
-    if (!ab_list_empty(&http->transfers) || http->closing)
-        return;
-    http->lib.multi_cleanup(http->multi);
-    uv_timer_stop(&http->timer);
-    http->multi = open_multi(http);
+    if (ab_list_empty(&http->transfers) && !http->closing)
+        close_multis(http);
 }
 
 int64_t ab_http_date(struct ab_http *http, const char *text)

@@ -280,6 +280,31 @@ function M.test_a_hub_tells_many_and_waits_for_none()
   end
 end
 
+-- More than one of the client's multi handles has: each keeps its connections, and those opened first are used first.
+function M.test_hundreds_at_once_use_their_connections_again()
+  local COUNT, inside, here = 300, 0, {}
+  local at <close> = serve {
+    ["GET /together"] = function() -- answers when all are there
+      inside = inside + 1
+      here[#here + 1] = fiber.current()
+      if inside % COUNT > 0 then
+        fiber.park()
+        return ""
+      end
+      for _, one in ipairs(here) do one:wake() end
+      here = {}
+      return ""
+    end,
+    ["GET /alone"] = function() return "" end,
+  }
+  local numbers = {}
+  for i = 1, COUNT do numbers[i] = i end
+  local function wave() async.each(numbers, function() test.eq(get(at, "/together", { keep_alive = true }).status, 200) end) end
+  for _ = 1, 3 do wave() end
+  for _ = 1, 20 do get(at, "/alone", { keep_alive = true }) end
+  test.eq({ at:stats().accepted, at:stats().requests }, { COUNT, 3 * COUNT + 20 })
+end
+
 function M.test_misuse_raises_in_the_callers_name()
   test.raises("unknown option 'prot'", server.serve, { listen = 0, handler = print, prot = 1 })
   test.raises("either 'handler' or 'routes'", server.serve, { listen = 0 })
