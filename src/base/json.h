@@ -105,4 +105,7 @@ void ab_json_put_double(struct ab_buf *out, double v);
  * spaces. With AB_JSON_ASCII, characters beyond ASCII become escapes. */
 void ab_json_put_raw(struct ab_buf *out, const char *s, size_t len, unsigned style);
 
+/* The same for valid JSON text that is there from that byte on. */
+void ab_json_join_lines(struct ab_buf *out, size_t from);
+
 #endif

@@ -188,6 +188,17 @@ void ab_json_put_double(struct ab_buf *out, double v)
         ab_buf_put(out, s, (size_t)(sci + len - s));
 }
 
+/* Inside strings they would be invalid, so these are white space between tokens. */
+void ab_json_join_lines(struct ab_buf *out, size_t from)
+{
+    char *nl = out->data + from, *stop = out->data + out->len;
+    while (nl && (nl = memchr(nl, '\n', (size_t)(stop - nl))))
+        *nl = ' ';
+    nl = out->data + from;
+    while (nl && (nl = memchr(nl, '\r', (size_t)(stop - nl))))
+        *nl = ' ';
+}
+
 void ab_json_put_raw(struct ab_buf *out, const char *s, size_t len, unsigned style)
 {
     const char *end = s + len;
@@ -205,11 +216,5 @@ void ab_json_put_raw(struct ab_buf *out, const char *s, size_t len, unsigned sty
             s += n < 0 ? -n : n;
         }
     }
-    /* Inside strings they would be invalid, so these are white space between tokens. */
-    char *nl = out->data + start, *stop = out->data + out->len;
-    while (nl && (nl = memchr(nl, '\n', (size_t)(stop - nl))))
-        *nl = ' ';
-    nl = out->data + start;
-    while (nl && (nl = memchr(nl, '\r', (size_t)(stop - nl))))
-        *nl = ' ';
+    ab_json_join_lines(out, start);
 }

@@ -16,6 +16,7 @@
     X(count)             \
     X(hash)              \
     X(lines)             \
+    X(sink)              \
     X(list)              \
     X(log)               \
     X(minhash)           \

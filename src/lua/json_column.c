@@ -4,6 +4,7 @@
 
 #include "base/json_column.h"
 #include "lua/buffer.h"
+#include "lua/json_raw.h"
 #include "lua/json_value.h"
 
 int abl_json_column(lua_State *L)

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lua/json_row.h"
+#include "lua/json_raw.h"
+#include "lua/json_texts.h"
 
 struct encoder {
     lua_State *L;
@@ -221,6 +222,19 @@ static int put_texts(struct encoder *e)
     return 0;
 }
 
+/* Of raw text that has not been written yet, straight into the output where the style
+ * leaves it as it is. */
+static void put_raw(struct encoder *e, int idx)
+{
+    size_t len, start = e->out->len;
+    if (!(e->format->style & AB_JSON_ASCII) && abl_json_write_later(e->L, idx, e->out)) {
+        ab_json_join_lines(e->out, start);
+        return;
+    }
+    const char *s = abl_json_value_text(e->L, idx, &len);
+    ab_json_put_raw(e->out, s, len, e->format->style);
+}
+
 /* Userdata: our own kinds; and NULL, which is lua-cjson's null. */
 static int put_userdata(struct encoder *e, int idx)
 {
@@ -235,8 +249,7 @@ static int put_userdata(struct encoder *e, int idx)
         ab_buf_put(e->out, s, len);
         return 0;
     case ABL_JSON_RAW:
-        s = abl_json_value_text(e->L, idx, &len);
-        ab_json_put_raw(e->out, s, len, e->format->style);
+        put_raw(e, idx);
         return 0;
     default:
         if (abl_json_push_texts(e->L, idx))

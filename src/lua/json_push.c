@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lua/json_raw.h"
 #include "lua/json_value.h"
 
 #define SHAPES_TYPE "agentbox.json.shapes"

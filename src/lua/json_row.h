@@ -1,52 +1,36 @@
-/* json_row.h - JSON whose names are known beforehand, and lists of texts. */
+/* json_row.h - what an object looks like whose names are known beforehand: a list of
+ * names, each of which is a name of a value that is given, or { name, names } for an
+ * object inside, or { name, text } for a member that is always the same JSON text. Values
+ * are counted through all of it, in its order.
+ */
 #ifndef AB_LUA_JSON_ROW_H
 #define AB_LUA_JSON_ROW_H
 
-#include "lua/json_value.h"
+#include <lua.h>
+#include <stdbool.h>
 
-/* shape(name, ...) -> make(value, ...) -> an object with these names, in this order; a
- * nil leaves its name out. */
-int abl_json_shape(lua_State *L);
+#include "base/buf.h"
+#include "base/json_slice.h"
 
-/* What an object looks like is a list of names: a name of a value that is given, or
- * { name, names } for an object inside, or { name, text } for a member that is always the
- * same JSON text. Values are counted through all of it, in its order.
- *
- * row(names, texts [, nulls]) -> put(value, ...) -> the JSON text of an object with these
- * names; a nil leaves its name out. A string for a name that is in the set `texts` is
- * JSON text itself, and is not checked. */
-int abl_json_row(lua_State *L);
+enum { ABL_JSON_STEPS = 48 };
 
-/* rows(names, texts [, nulls]) -> put(from, to, column, ...) -> the JSON text of a list
- * of such objects, from the elements from..to of a table for each name, or from the
- * cells of a sheet (json_sheet.h), which are copied as they stand; a value that is
- * neither is the same in all of them. */
-int abl_json_rows(lua_State *L);
+struct abl_json_row;
 
-/* list(from, to, column) -> the list of the JSON texts from..to of a column, as those of
- * rows() are */
-int abl_json_list(lua_State *L);
+/* Pushes the row of the list at 1, and the bytes of its names; a string for a name that
+ * is in the set at 2 is JSON text itself, and is not checked. nulls: a nil is written as
+ * null, and not left out. Borrowed from the value. */
+const struct abl_json_row *abl_json_push_row(lua_State *L, bool nulls);
 
-/* recast(names, paths [, nulls]) -> recast(cells) -> texts: each list of objects in a
- * column, written again with these names; a path of split() for each value, whose text is
- * copied. By its place; nothing of what is no list of objects, or has none. */
-int abl_json_recast(lua_State *L);
+/* How many values it has. */
+int abl_json_row_values(const struct abl_json_row *row);
 
-/* member(text, name, value) -> the text of an object, as row() writes it, with one more
- * member behind the others */
-int abl_json_member(lua_State *L);
+/* Appends the object. Value i is the slice, or where there is none what is at stack index
+ * first + i; a slice of text at NULL is none, and so are all when slices is. */
+void abl_json_put_row(lua_State *L, const struct abl_json_row *row, const char *names,
+                      int first, const struct ab_json_slice *slices, struct ab_buf *out);
 
-/* tuple(value, ...) -> the JSON text of the list of them */
-int abl_json_tuple(lua_State *L);
-
-/* texts(list [, opts]) -> a list whose elements are the JSON texts in `list` until
- * somebody looks: then they are decoded, with opts, once. encode writes it back. */
-int abl_json_texts(lua_State *L);
-
-/* Whether the value at idx came from texts(); then also pushes its elements, strings or
- * what has been decoded. */
-bool abl_json_push_texts(lua_State *L, int idx);
-
-void abl_json_register_texts(lua_State *L);
+/* Appends the value at idx as a row does. text: a string is JSON text. Raises the error
+ * of what JSON cannot say. */
+void abl_json_put_value(lua_State *L, int idx, bool text, struct ab_buf *out);
 
 #endif

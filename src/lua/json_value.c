@@ -1,42 +1,49 @@
-/* json_value.c - null, arrays, big numbers and raw text as Lua values, and the parser's
- * owner. */
+/* json_value.c - null, arrays and big numbers as Lua values, and the parser's owner. */
 #include "lua/json_value.h"
 
 #include <lauxlib.h>
 #include <string.h>
 
+#include "lua/json_raw.h"
+
 #define NUMBER_TYPE "agentbox.json.number"
-#define RAW_TYPE    "agentbox.json.raw"
 #define PARSER_TYPE "agentbox.json.parser"
 
 /* A parser that grew beyond this is released after use. */
 #define PARSER_KEEP_BYTES (2u << 20)
 
-/* Their addresses are keys of the registry. */
-static const char array_key, null_key, parser_key;
-
-struct raw {
-    size_t at, len; /* in the string that is the user value */
-};
+/* Their addresses are keys of the registry: a metatable is found there faster than by its
+ * name. */
+static const char array_key, null_key, parser_key, number_key;
 
 struct number {
     size_t len;
     char text[];
 };
 
+static enum abl_json_type userdata_type(lua_State *L, int idx)
+{
+    const void *address = lua_touserdata(L, idx);
+    if (!address)
+        return ABL_JSON_NULL;
+    if (!lua_getmetatable(L, idx))
+        return ABL_JSON_OTHER;
+    enum abl_json_type type = ABL_JSON_OTHER;
+    if (abl_json_is_raw_mt(L))
+        type = ABL_JSON_RAW;
+    else if (abl_json_is_mt(L, &number_key))
+        type = ABL_JSON_NUMBER;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &null_key);
+    if (lua_touserdata(L, -1) == address)
+        type = ABL_JSON_NULL;
+    lua_pop(L, 2);
+    return type;
+}
+
 enum abl_json_type abl_json_type(lua_State *L, int idx)
 {
-    if (lua_isuserdata(L, idx)) {
-        if (luaL_testudata(L, idx, NUMBER_TYPE))
-            return ABL_JSON_NUMBER;
-        if (luaL_testudata(L, idx, RAW_TYPE))
-            return ABL_JSON_RAW;
-        lua_rawgetp(L, LUA_REGISTRYINDEX, &null_key);
-        bool null =
-            lua_rawequal(L, idx < 0 ? idx - 1 : idx, -1) || !lua_touserdata(L, idx);
-        lua_pop(L, 1);
-        return null ? ABL_JSON_NULL : ABL_JSON_OTHER;
-    }
+    if (lua_isuserdata(L, idx))
+        return userdata_type(L, idx);
     if (!lua_istable(L, idx) || !lua_getmetatable(L, idx))
         return ABL_JSON_OTHER;
     if (abl_json_is_object_mt(L, -1))
@@ -49,17 +56,12 @@ enum abl_json_type abl_json_type(lua_State *L, int idx)
 
 const char *abl_json_value_text(lua_State *L, int idx, size_t *len)
 {
-    const struct number *number = luaL_testudata(L, idx, NUMBER_TYPE);
-    if (number) {
+    if (abl_json_type(L, idx) == ABL_JSON_NUMBER) {
+        const struct number *number = lua_touserdata(L, idx);
         *len = number->len;
         return number->text;
     }
-    const struct raw *raw = luaL_checkudata(L, idx, RAW_TYPE);
-    lua_getiuservalue(L, idx, 1);
-    const char *s = lua_tostring(L, -1);
-    lua_pop(L, 1);
-    *len = raw->len;
-    return s + raw->at;
+    return abl_json_raw_text(L, idx, len);
 }
 
 void abl_json_push_null(lua_State *L)
@@ -82,23 +84,6 @@ void abl_json_push_number(lua_State *L, const char *s, size_t len)
     luaL_setmetatable(L, NUMBER_TYPE);
 }
 
-void abl_json_push_raw(lua_State *L, int src_idx, const char *s, size_t len)
-{
-    size_t all;
-    src_idx = lua_absindex(L, src_idx);
-    const char *src = lua_tolstring(L, src_idx, &all);
-    struct raw *raw = lua_newuserdatauv(L, sizeof *raw, 1);
-    /* A large slice shares its source; a small one must not keep a large source alive. */
-    bool share = len > all / 2;
-    *raw = (struct raw){.at = share ? (size_t)(s - src) : 0, .len = len};
-    if (share)
-        lua_pushvalue(L, src_idx);
-    else
-        lua_pushlstring(L, s, len);
-    lua_setiuservalue(L, -2, 1);
-    luaL_setmetatable(L, RAW_TYPE);
-}
-
 static int l_null_tostring(lua_State *L)
 {
     lua_pushliteral(L, "null");
@@ -117,36 +102,6 @@ static int l_number_eq(lua_State *L)
     const struct number *a = luaL_testudata(L, 1, NUMBER_TYPE);
     const struct number *b = luaL_testudata(L, 2, NUMBER_TYPE);
     lua_pushboolean(L, a && b && a->len == b->len && !memcmp(a->text, b->text, a->len));
-    return 1;
-}
-
-/* The text of a raw value, as it was in its source. */
-static int l_raw_text(lua_State *L)
-{
-    size_t len, all;
-    luaL_checkudata(L, 1, RAW_TYPE);
-    const char *s = abl_json_value_text(L, 1, &len);
-    lua_getiuservalue(L, 1, 1);
-    lua_tolstring(L, -1, &all);
-    if (len < all)
-        lua_pushlstring(L, s, len);
-    return 1;
-}
-
-/* raw:decode(): the value, every time a new one. It was valid when it was cut out. */
-static int l_raw_decode(lua_State *L)
-{
-    size_t len;
-    struct ab_err err;
-    luaL_checkudata(L, 1, RAW_TYPE);
-    lua_settop(L, 1);
-    const char *s = abl_json_value_text(L, 1, &len);
-    lua_getiuservalue(L, 1, 1);
-    struct ab_json *doc = abl_json_take(L);
-    if (ab_json_parse(doc, s, len, NULL, &err) < 0)
-        AB_BUG("raw text: %s", err.msg);
-    abl_json_push(L, 3, 2);
-    abl_json_return(L, 3);
     return 1;
 }
 
@@ -184,23 +139,10 @@ void abl_json_return(lua_State *L, int idx)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &parser_key);
 }
 
-static void new_type(lua_State *L, const char *name, const luaL_Reg *methods)
-{
-    luaL_newmetatable(L, name);
-    luaL_setfuncs(L, methods, 0);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
-}
-
 void abl_json_register(lua_State *L)
 {
     static const luaL_Reg number[] = {
         {"__tostring", l_number_tostring}, {"__eq", l_number_eq}, {NULL, NULL}};
-    static const luaL_Reg raw[] = {{"__tostring", l_raw_text},
-                                   {"text", l_raw_text},
-                                   {"decode", l_raw_decode},
-                                   {NULL, NULL}};
     static const luaL_Reg null[] = {{"__tostring", l_null_tostring}, {NULL, NULL}};
     static const luaL_Reg parser[] = {{"__gc", l_parser_gc}, {NULL, NULL}};
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &null_key) != LUA_TNIL) {
@@ -208,8 +150,8 @@ void abl_json_register(lua_State *L)
         return;
     }
     lua_pop(L, 1);
-    new_type(L, NUMBER_TYPE, number);
-    new_type(L, RAW_TYPE, raw);
+    abl_json_new_type(L, NUMBER_TYPE, &number_key, number);
+    abl_json_register_raw(L);
     luaL_newmetatable(L, PARSER_TYPE);
     luaL_setfuncs(L, parser, 0);
     luaL_newmetatable(L, "agentbox.json.array");

@@ -44,9 +44,6 @@ const char *abl_json_value_text(lua_State *L, int idx, size_t *len);
 void abl_json_push_null(lua_State *L);
 void abl_json_push_number(lua_State *L, const char *s, size_t len);
 
-/* s points into the string at src_idx. */
-void abl_json_push_raw(lua_State *L, int src_idx, const char *s, size_t len);
-
 /* Marks the table at idx; its present keys are ordered bytewise, after those in the list
  * at first_idx (0 for none). */
 void abl_json_mark_array(lua_State *L, int idx);

@@ -27,12 +27,18 @@ static struct file *new_file(lua_State *L, const char *type)
     return f;
 }
 
-static struct file *check_open(lua_State *L)
+int abl_file_fd(lua_State *L, int idx)
 {
-    struct file *f = luaL_checkudata(L, 1, FILE_TYPE);
+    const struct file *f = luaL_checkudata(L, idx, FILE_TYPE);
     if (f->fd < 0)
         luaL_error(L, "the file is closed");
-    return f;
+    return f->fd;
+}
+
+static struct file *check_open(lua_State *L)
+{
+    abl_file_fd(L, 1);
+    return lua_touserdata(L, 1);
 }
 
 static int close_fd(struct file *f)

@@ -190,10 +190,14 @@ static int l_mkdir(lua_State *L)
     return push_done(L, rc, &err, "fs.mkdir");
 }
 
+/* rename(from, to [, { sync = }]) */
 static int l_rename(lua_State *L)
 {
+    static const char *const keys[] = {"sync", NULL};
     struct ab_err err;
-    int rc = ab_fs_rename(abl_check_path(L, 1), abl_check_path(L, 2), &err);
+    abl_check_keys(L, 3, keys);
+    bool lazy = !abl_opt_boolean(L, 3, "sync", true);
+    int rc = ab_fs_rename(abl_check_path(L, 1), abl_check_path(L, 2), lazy, &err);
     return push_done(L, rc, &err, "fs.rename");
 }
 

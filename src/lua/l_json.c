@@ -8,10 +8,14 @@
 #include "lua/json_amend.h"
 #include "lua/json_column.h"
 #include "lua/json_encode.h"
-#include "lua/json_row.h"
+#include "lua/json_raw.h"
+#include "lua/json_rows.h"
+#include "lua/json_shape.h"
 #include "lua/json_sheet.h"
 #include "lua/json_slice.h"
+#include "lua/json_texts.h"
 #include "lua/json_value.h"
+#include "lua/json_writer.h"
 
 int luaopen_agentbox_sys_json(lua_State *L);
 
@@ -290,6 +294,8 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"row", abl_json_row},
         {"rows", abl_json_rows},
         {"list", abl_json_list},
+        {"later", abl_json_later},
+        {"joined", abl_json_joined},
         {"recast", abl_json_recast},
         {"sheet", abl_json_sheet},
         {"again", abl_json_again},

@@ -398,11 +398,17 @@ int ab_fs_remove(const char *path, bool recursive, struct ab_err *err)
     return 0;
 }
 
-int ab_fs_rename(const char *from, const char *to, struct ab_err *err)
+int ab_fs_rename(const char *from, const char *to, bool lazy, struct ab_err *err)
 {
     if (fails("fs.rename") || rename(from, to) < 0)
         return ab_err_sys(err, errno, "rename %s to %s", from, to);
-    if (sync_parent(to, err) < 0)
-        return -1;
-    return sync_parent(from, err);
+    if (lazy)
+        return 0;
+    char *old = parent_of(from), *new = parent_of(to);
+    int rc = ab_fs_sync_dir(new, err);
+    if (rc == 0 && strcmp(old, new) != 0)
+        rc = ab_fs_sync_dir(old, err);
+    free(old);
+    free(new);
+    return rc;
 }

@@ -54,8 +54,10 @@ int ab_fs_remove(const char *path, bool recursive, struct ab_err *err) AB_MUST_C
  * lost without. */
 int ab_fs_sync_dir(const char *dir, struct ab_err *err) AB_MUST_CHECK;
 
-/* rename(2), then both directories are synced. */
-int ab_fs_rename(const char *from, const char *to, struct ab_err *err) AB_MUST_CHECK;
+/* rename(2), then both directories are synced, unless it is lazy: that is for who renames
+ * many and syncs their directory once. */
+int ab_fs_rename(const char *from, const char *to, bool lazy, struct ab_err *err)
+    AB_MUST_CHECK;
 
 /* Writes all of it to fd, whatever the number of write(2) calls. */
 int ab_fs_write_fd(int fd, const void *data, size_t len, struct ab_err *err)

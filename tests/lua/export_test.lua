@@ -136,7 +136,7 @@ end
 function M.test_an_output_that_cannot_be_written()
   local ok, err = convert { format = "jsonl", out = dir .. "/no/such/x.jsonl" }
   lu.assertNil(ok)
-  lu.assertEquals(err.code, "io")
+  lu.assertEquals(err.code, "notfound")
   lu.assertStrContains(err.msg, "No such file or directory")
 end
 

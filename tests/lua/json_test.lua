@@ -279,4 +279,35 @@ function M.test_a_list_of_texts_is_decoded_where_somebody_looks()
   lu.assertEquals(json.encode(sys.texts {}), "[]")
 end
 
+function M.test_raw_text_that_is_written_when_it_is_asked_for()
+  local rows = sys.rows({ "a", "b" }, { b = true })
+  local calls = 0
+  local part = sys.later(rows, 1, 2, { "x", "é" }, { "[1]", sys.later(sys.joined, { "2", sys.later(sys.tuple, 3) }, ",\n", "[", "]") })
+  local text = '[{"a":"x","b":[1]},{"a":"é","b":[2, [3]]}]'
+  lu.assertEquals(json.type(part), "raw")
+  lu.assertEquals(json.encode(part), text)
+  lu.assertEquals(json.encode({ p = part }, { ascii = true }), '{"p":' .. text:gsub("é", "\\u00e9") .. "}")
+  lu.assertEquals(part:text(), (text:gsub(", ", ",\n")), "the text is as the writer made it")
+  lu.assertEquals(part:decode()[2].b[2][1], 3)
+  lu.assertEquals(json.encode { part, part }, "[" .. text .. "," .. text .. "]")
+  lu.assertEquals(sys.list(1, 2, { part, "0" }), "[" .. text .. ",0]")
+  lu.assertEquals(sys.later(sys.row { "n" }, nil):text(), "{}")
+  lu.assertEquals(sys.joined({ "1", "2" }), "12")
+  lu.assertEquals(sys.joined({}, ",", "[", "]"), "[]")
+  local bad = sys.later(sys.tuple, print)
+  for _ = 1, 2 do
+    local ok, problem = pcall(json.encode, bad)
+    lu.assertFalse(ok)
+    lu.assertStrContains(problem.msg, "a function has no JSON form")
+  end
+  lu.assertErrorMsgContains("a writer expected", sys.later, function() calls = calls + 1 end)
+  lu.assertEquals(calls, 0)
+end
+
+function M.test_elements_that_are_written_later_are_decoded_too()
+  local list = sys.texts({ sys.later(sys.row { "a" }, 7) }, {})
+  lu.assertEquals(json.encode(list), '[{"a":7}]')
+  lu.assertEquals(list[1].a, 7)
+end
+
 return M

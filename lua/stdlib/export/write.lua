@@ -1,15 +1,15 @@
 --- The writing side of exports: trajectories in, documents or lines out, nothing half written.
 local document = require "agentbox.formats._document"
 local err = require "agentbox.err"
+local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.sys.fs"
 local groups = require "agentbox.export.groups"
 local json = require "agentbox.json"
-local os_ = require "agentbox.sys.os"
+local parts = require "agentbox.export.parts"
 local read = require "agentbox.store.read"
+local sink = require "agentbox.sys.sink"
 
 local M = {}
-
-local function line_of(doc) return json.type(doc) == "raw" and doc:text() or json.encode(doc) end
 
 -- Losses as "what (of which, and how often)", in the order first met.
 local function tally(losses, list, t)
@@ -70,6 +70,7 @@ local function feed(job, inputs, emit)
   for _, path in ipairs(inputs) do
     local ok, problem = read.visit(path, function(t)
       emit(t)
+      fiber.yield() -- others have a turn, and what this one left is collected while the cache still has it
       return job.failed == nil
     end, job.reads)
     if not ok then return nil, problem end
@@ -90,17 +91,6 @@ local function file_name(job, t, taken)
   return path
 end
 
-local function part_of(path) return ("%s.part-%d"):format(path, os_.pid()) end
-
--- Gives the parts their names, or removes them all when something failed.
-local function settle(paths, ok, problem)
-  for _, path in ipairs(paths) do
-    if ok then ok, problem = fs.rename(part_of(path), path) end
-    if not ok then os.remove(part_of(path)) end
-  end
-  return ok, problem
-end
-
 --- One document for each trajectory, in a folder: none of them has its name before all are there.
 ---@async
 ---@nodiscard
@@ -111,25 +101,27 @@ end
 function M.to_folder(job, inputs)
   local ok, problem = fs.mkdir(job.out, true)
   if not ok then return nil, problem end
+  local made <close> = parts.new()
   local taken, files = {}, job.result.files
   ok, problem = feed(job, inputs, function(t)
     local doc = take(job, t)
     if not doc then return end
     local path = file_name(job, t, taken)
-    local done, bad = fs.write(part_of(path), document(doc, job.format.layout))
-    if not done then job.failed = bad end
+    local file, bad = made:open(path)
+    if file then ok, bad = file:write(document(doc, job.format.layout)) end
+    if bad then job.failed = err.wrap(bad, path) end
     files[#files + 1] = path
   end)
-  if ok and job.failed then ok, problem = nil, job.failed end
-  return settle(files, ok, problem)
+  if not ok then return nil, problem end
+  return made:settle()
 end
 
--- Everything that `each` feeds, as lines without their line feed; `put_line` gives nil and a message when it cannot.
+-- Everything that `each` feeds, as the documents of lines; `put_line` gives nil and an error when it cannot.
 local function write_lines(job, each, put_line)
   local function put(doc)
     job.lines = job.lines + 1
-    local ok, msg = put_line(line_of(doc))
-    if not ok then job.failed = job.failed or err.new("io", ("%s: %s"):format(job.out, msg)) end
+    local ok, bad = put_line(doc)
+    if not ok then job.failed = job.failed or err.wrap(bad, job.out) end
   end
   local function put_all(doc)
     if not job.format.many then return put(doc) end
@@ -163,20 +155,19 @@ function M.to_lines(job, inputs)
   if there and there.type ~= "file" then
     return nil, err.new("invalid", ("%s: is a %s, not a file"):format(job.out, there.type))
   end
-  local file, msg = io.open(part_of(job.out), "wb")
-  if not file then return nil, err.new("io", msg) end
-  local ok, problem = write_lines(job, function(emit) return feed(job, inputs, emit) end, function(line)
-    return file:write(line, "\n")
+  local made <close> = parts.new()
+  local file, problem = made:open(job.out)
+  if not file then return nil, problem end
+  local lines = sink.new(file)
+  local ok, bad = write_lines(job, function(emit) return feed(job, inputs, emit) end, function(doc)
+    return lines:put(doc, "\n")
   end)
-  local closed, cannot = file:close()
-  if ok and not closed then ok, problem = nil, err.new("io", ("%s: %s"):format(job.out, cannot)) end
-  local something = job.lines > 0 and job.result.written > 0
-  if not ok or not something then
-    os.remove(part_of(job.out))
-    return ok, problem
-  end
+  if not ok then return nil, bad end
+  ok, bad = lines:flush()
+  if not ok then return nil, err.wrap(bad, job.out) end
+  if job.lines == 0 or job.result.written == 0 then return true end
   table.insert(job.result.files, job.out)
-  return settle(job.result.files, ok, problem)
+  return made:settle()
 end
 
 --- The lines of trajectories at hand.
@@ -190,8 +181,8 @@ function M.to_list(job, list)
     for _, t in ipairs(list) do emit(t) end
     return true
   end
-  local ok, problem = write_lines(job, each, function(line)
-    lines[#lines + 1] = line .. "\n"
+  local ok, problem = write_lines(job, each, function(doc)
+    lines[#lines + 1] = (json.type(doc) == "raw" and doc:text() or json.encode(doc)) .. "\n"
     return true
   end)
   if not ok then return nil, problem end

@@ -84,7 +84,7 @@ local function exchange_of(job, i, lost)
   parts[#parts + 1] = ',"response":'
   parts[#parts + 1] = response
   parts[#parts + 1] = (',"start_time":"%s","end_time":"%s"}'):format(time.iso(started), time.iso(times[#times] or started))
-  return table.concat(parts) -- the requests are most of it: one copy
+  return sys.later(sys.joined, parts) -- the requests are most of it
 end
 
 --- The exchanges of a trajectory: `art.TrajectoryExchanges`.

@@ -194,7 +194,7 @@ function M.list(row, what, side)
   local to = side == "prompt" and row.first - 1 or #row.segs
   local parts = {}
   for i = from, to do parts[#parts + 1] = part(row.segs[i], what) end
-  return sys.trusted("[" .. table.concat(parts, ",") .. "]")
+  return sys.later(sys.joined, parts, ",", "[", "]")
 end
 
 --- A list of one value for every id of a row.

@@ -28,9 +28,9 @@ local calls_of = sys.split { "&id", "&function.name", "&function.arguments" }
 ---@param path integer[]     # their places
 ---@param from? integer
 ---@param to? integer
----@return string
+---@return agentbox.JsonRaw
 function M.messages(t, path, from, to)
-  return sys.list(from or 1, to or #path, sys.cells(t.columns, "m", nil, path))
+  return sys.later(sys.list, from or 1, to or #path, sys.cells(t.columns, "m", nil, path))
 end
 
 local function same(text, n) return "[" .. (text .. ","):rep(n):sub(1, -2) .. "]" end
@@ -40,8 +40,8 @@ local function planes_of(t, i, evidence, memo)
   if not tokens.is_rl_grade(call) then return "null" end
   local prompt, n = tokens.prompt_text(evidence, call, memo)
   local given = call.tokens
-  return put_planes("[" .. prompt .. "]", same("0", n), tokens.text(given.out), same("1", given.n_out),
-    tokens.text(given.lp), false, t.call_columns.norm[i] == "length")
+  return sys.later(put_planes, sys.later(sys.joined, { prompt }, "", "[", "]"), same("0", n), tokens.text(given.out),
+    same("1", given.n_out), tokens.text(given.lp), false, t.call_columns.norm[i] == "length")
 end
 
 local FINISHES = { stop = "stop", length = "length", tool_calls = "tool_calls" }
@@ -58,7 +58,7 @@ local function response_of(t, i, at)
   if n then
     message = ('%s,"tool_calls":%s}'):format(message:sub(1, -2), put_calls(1, n, ids, names, arguments))
   end
-  return put_response(calls.response_id[i] or "", math.floor(times[3] or 0), calls.model[i] or "",
+  return sys.later(put_response, calls.response_id[i] or "", math.floor(times[3] or 0), calls.model[i] or "",
     prompt and put_usage(prompt, 0, completion, prompt + (completion or 0)) or nil, message)
 end
 
@@ -76,7 +76,7 @@ function M.of(t)
       response[n], planes[n], cut[n] = response_of(t, i, at), planes_of(t, i, evidence, memo), calls.norm[i] == "length"
     end
   end
-  return sys.trusted(put_steps(1, n, prompt, completion, response, planes, nil, nil, cut, t.id, "{}"))
+  return sys.later(put_steps, 1, n, prompt, completion, response, planes, nil, nil, cut, t.id, "{}")
 end
 
 return M

@@ -53,8 +53,8 @@ local function emit(graph, at, parent, call)
   return n
 end
 
--- The list of the graph's nodes, as JSON text.
-local function text_of(graph)
+-- The list of the graph's nodes.
+local function list_of(graph)
   local nodes = graph.t.columns
   local roles, thoughts, reasonings, ids = nodes.role, nodes.thought, nodes.reasoning, nodes.id
   local all_calls = tool_calls_of(sys.cells(nodes, "calls"))
@@ -68,8 +68,8 @@ local function text_of(graph)
     end
   end
   local content = sys.cells(nodes, "content", contents_of(nodes), graph.at)
-  return put_nodes(1, graph.n, graph.parent, role, content, thought, calls, id, graph.sampled, graph.stamp, graph.ids, graph.mask,
-    graph.lp)
+  return sys.later(put_nodes, 1, graph.n, graph.parent, role, content, thought, calls, id, graph.sampled, graph.stamp, graph.ids,
+    graph.mask, graph.lp)
 end
 
 -- The call that the ids of a path end with; nil when none of its nodes has any.
@@ -153,7 +153,7 @@ function M.nodes(t, lost)
     graph.current[i] = at
     if call then graph.place[i - 1] = at - 1 end
   end
-  return sys.trusted(text_of(graph)), graph.place
+  return list_of(graph), graph.place
 end
 
 local FINISH = { stop = true, length = true, tool_calls = true }
@@ -193,7 +193,7 @@ function M.calls(t, place)
     usage[i], time[i] = calls.usage[i] and usage_of(calls.usage[i]), span(calls.t[i] or "[]")
     problem[i] = calls.error[i] and error_of(calls.error[i])
   end
-  return sys.trusted(put_model_calls(1, calls.n, node, model, "/chat/completions", finish, usage, time, problem))
+  return sys.later(put_model_calls, 1, calls.n, node, model, "/chat/completions", finish, usage, time, problem)
 end
 
 return M

@@ -80,7 +80,7 @@ local function messages_of(t, path, lost)
   local choices = choice.texts(t, wanted)
   for i, n in pairs(call) do raw[i] = choices[n] end
   local content = sys.cells(nodes, "content", joined_parts(nodes, path, lost), path)
-  return sys.trusted(put_messages(1, #path, role, content, calls, sys.cells(nodes, "id", nil, path), name, thought, raw))
+  return sys.later(put_messages, 1, #path, role, content, calls, sys.cells(nodes, "id", nil, path), name, thought, raw)
 end
 
 -- Where the assistant's message stands that a run's result answers; nil when there is none.
@@ -127,8 +127,8 @@ local function records_of(t)
     if not owner then result[at[i]] = own and own ~= "null" and own or '""' end
     duration[i] = began[i] and ended[i] and ended[i] - began[i] + 0.0 or 0.0
   end
-  return sys.trusted(put_records(1, runs.n, runs.step, id, runs.name, arguments, results_of(nodes, at, result), runs.is_error,
-    duration))
+  return sys.later(put_records, 1, runs.n, runs.step, id, runs.name, arguments, results_of(nodes, at, result), runs.is_error,
+    duration)
 end
 
 local METRICS = {

@@ -6,7 +6,6 @@ local columns = require "agentbox.record.columns"
 local json = require "agentbox.json"
 local rows = require "agentbox.formats._rows"
 local steps = require "agentbox.formats._steps"
-local sys = require "agentbox.sys.json"
 local trace = require "agentbox.formats._trace"
 
 local M = {
@@ -149,7 +148,7 @@ local function legacy_of(t)
     if t.columns.o[place] == "sampled" then at = i break end
   end
   out.example_id = rows.number(t, (rows.group(t)))
-  out.prompt, out.completion = sys.trusted(steps.messages(t, path, 1, at - 1)), sys.trusted(steps.messages(t, path, at))
+  out.prompt, out.completion = steps.messages(t, path, 1, at - 1), steps.messages(t, path, at)
   out.reward = t.reward + 0.0
   out.timing = legacy_timing_of(t)
   out.is_completed, out.is_truncated = true, t.status == "truncated"

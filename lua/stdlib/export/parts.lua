@@ -1,0 +1,99 @@
+--- Files in the making: each is written beside its name, and all get their names together, once they are whole and
+--- on the disk.
+---
+---     local parts <close> = parts.new()
+---     local file, problem = parts:open "out/a.json"
+---     ...
+---     return parts:settle()
+---
+--- A crash leaves no file that is torn under its own name. What has not got its name when `parts` is closed, however
+--- that comes, is removed.
+local async = require "agentbox.async"
+local err = require "agentbox.err"
+local fs = require "agentbox.sys.fs"
+local os_ = require "agentbox.sys.os"
+
+local M = {}
+
+-- So many files are open before they are synced: those that are synced at once share the disk's work.
+local TOGETHER = 64
+
+---@class agentbox.Parts
+---@field private _paths string[]    # of all files
+---@field private _named integer     # how many have their names
+---@field private _open { path: string, file: table }[]   # those that are not on the disk yet
+local Parts = {}
+Parts.__index = Parts
+
+---@return agentbox.Parts
+function M.new()
+  return setmetatable({ _paths = {}, _named = 0, _open = {} }, Parts)
+end
+
+local function part_of(path) return ("%s.part-%d"):format(path, os_.pid()) end
+
+local function close_all(self)
+  for _, one in ipairs(self._open) do one.file:close() end
+  self._open = {}
+end
+
+-- Puts what is open on the disk, and closes it.
+local function sync(self)
+  local problem
+  async.each(self._open, function(one)
+    local ok, bad = one.file:sync()
+    if not ok then problem = problem or err.wrap(bad, one.path) end
+  end)
+  close_all(self)
+  return problem == nil, problem
+end
+
+--- Begins a file; its name need not be free.
+---@async
+---@nodiscard
+---@param path string
+---@return table? file     # of sys.fs.append_open; stays ours
+---@return agentbox.Err? err
+function Parts:open(path)
+  if #self._open == TOGETHER then
+    local ok, problem = sync(self)
+    if not ok then return nil, problem end
+  end
+  local file, problem = fs.append_open(part_of(path))
+  if not file then return nil, problem end
+  self._paths[#self._paths + 1], self._open[#self._open + 1] = path, { path = path, file = file }
+  local ok, bad = file:truncate(0) -- what a crash left of a process with our number
+  if not ok then return nil, bad end
+  return file
+end
+
+local function folder_of(path) return path:match "^(.*)/[^/]*$" or "." end
+
+--- Gives all of them their names.
+---@async
+---@nodiscard
+---@return boolean? ok
+---@return agentbox.Err? err
+function Parts:settle()
+  local ok, problem = sync(self)
+  local folders = {}
+  for i, path in ipairs(self._paths) do
+    if not ok then return nil, problem end
+    ok, problem = fs.rename(part_of(path), path, { sync = false })
+    if ok then self._named, folders[folder_of(path)] = i, true end
+  end
+  for folder in pairs(folders) do
+    if ok then ok, problem = fs.sync_dir(folder ~= "" and folder or "/") end
+  end
+  return ok, problem
+end
+
+--- Removes what has no name. May be called twice.
+function Parts:close()
+  close_all(self)
+  for i = self._named + 1, #self._paths do os.remove(part_of(self._paths[i])) end
+  self._paths, self._named = {}, 0
+end
+Parts.__close = Parts.close
+
+return M

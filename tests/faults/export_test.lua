@@ -1,0 +1,90 @@
+--- Exports that a full or failing disk, or Ctrl-C, stops: nothing half written stays, and no file has its name before it is
+--- on the disk.
+local lu = require "luaunit"
+local export = require "agentbox.export"
+local fiber = require "agentbox.sys.fiber"
+local fs = require "agentbox.sys.fs"
+local json = require "agentbox.json"
+local store = require "agentbox.store"
+local here = arg[0]:match "^(.*)/[^/]*$"
+local made = dofile(here .. "/../support/rollouts.lua")
+
+local binary = assert(fs.realpath "/proc/self/exe")
+
+local M = {}
+local dir
+
+function M.setUp()
+  dir = assert(fs.tmpdir "agentbox-export-faults")
+  local s <close> = assert(store.open(dir .. "/run", { run_id = "run-1", agentbox_json = false }))
+  for i = 1, 5 do assert(s:append(made.sample({ id = "r" .. i }, { tokens = true }):finish())) end
+  assert(fs.mkdir(dir .. "/to"))
+end
+
+function M.tearDown() assert(fs.remove(dir, true)) end
+
+local function names()
+  local list = {}
+  for i, entry in ipairs(assert(fs.list(dir .. "/to"))) do list[i] = entry.name end
+  return list
+end
+
+-- Exports to `out` in an engine of its own with a failure point armed; gives its exit status and what it said.
+local function run(fault, out)
+  local _, _, status = os.execute(("AGENTBOX_FAULTS='%s' '%s' export -q -f agentbox -o '%s/to%s' '%s/run' >'%s/stdout' 2>'%s/stderr'")
+    :format(fault, binary, dir, out, dir, dir, dir))
+  return status, assert(fs.read(dir .. "/stderr"))
+end
+
+-- Before anything has its name all of it is on the disk: whatever fails until then leaves nothing.
+for what, fault in pairs { a_full_disk = "fs.write:1:28", a_later_full_disk = "fs.write:4:28", a_failed_sync = "file.fdatasync:1:5",
+  a_failed_rename = "fs.rename:1:5" } do
+  M["test_" .. what .. "_leaves_no_documents"] = function()
+    local status, said = run(fault, "/")
+    lu.assertNotEquals(status, 0)
+    lu.assertStrContains(said, what:find "disk" and "No space left on device" or "Input/output error")
+    lu.assertEquals(names(), {})
+  end
+end
+
+for what, fault in pairs { a_full_disk = "fs.write:1:28", a_failed_sync = "file.fdatasync:1:5", a_failed_rename = "fs.rename:1:5" } do
+  M["test_" .. what .. "_leaves_the_lines_that_were_there"] = function()
+    assert(fs.write(dir .. "/to/x.jsonl", "before\n"))
+    local status, said = run(fault, "/x.jsonl")
+    lu.assertNotEquals(status, 0)
+    lu.assertStrContains(said, "x.jsonl")
+    lu.assertEquals(names(), { "x.jsonl" })
+    lu.assertEquals(fs.read(dir .. "/to/x.jsonl"), "before\n")
+  end
+end
+
+-- Those that have their names are whole; the others are gone.
+function M.test_a_rename_that_fails_in_the_middle()
+  lu.assertNotEquals(run("fs.rename:3:5", "/"), 0)
+  lu.assertEquals(#names(), 2)
+  for _, name in ipairs(names()) do
+    lu.assertStrContains(name, ".json")
+    lu.assertEquals(assert(json.decode(fs.read(dir .. "/to/" .. name))).final_status, "success")
+  end
+end
+
+function M.test_a_folder_that_cannot_be_synced_is_told()
+  local status, said = run("fs.syncdir:1:5", "/")
+  lu.assertNotEquals(status, 0)
+  lu.assertStrContains(said, "sync")
+  lu.assertEquals(#names(), 5)
+end
+
+-- The engine's own way to end a rollout or a command: a cancel where it waits.
+for what, out in pairs { documents = "/to/", lines = "/to/x.jsonl" } do
+  M["test_" .. what .. "_that_are_stopped_leave_nothing"] = function()
+    local converting = fiber.spawn(function() return export.convert { input = dir .. "/run", format = "agentbox", out = dir .. out } end)
+    while #names() == 0 and converting:status() ~= "done" do fiber.yield() end
+    lu.assertStrContains(names()[1], ".part-")
+    converting:cancel()
+    converting:join()
+    lu.assertEquals(names(), {})
+  end
+end
+
+return M

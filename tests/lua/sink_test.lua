@@ -1,0 +1,70 @@
+local lu = require "luaunit"
+local fs = require "agentbox.sys.fs"
+local json = require "agentbox.json"
+local sink = require "agentbox.sys.sink"
+local sys = require "agentbox.sys.json"
+
+local M = {}
+local dir, path
+
+function M.setUp()
+  dir = assert(fs.tmpdir "agentbox-sink")
+  path = dir .. "/f"
+end
+
+function M.tearDown() assert(fs.remove(dir, true)) end
+
+function M.test_values_one_behind_the_other()
+  local file <close> = assert(fs.append_open(path))
+  local s = sink.new(file)
+  lu.assertTrue(s:put({ a = 1 }, "\n"))
+  lu.assertTrue(s:put(sys.trusted "[1,\n2]"))
+  lu.assertTrue(s:put(json.array { sys.later(sys.tuple, "x", 2), json.null }, "|"))
+  lu.assertEquals(fs.read(path), "", "they come together first")
+  lu.assertTrue(s:flush())
+  lu.assertEquals(fs.read(path), '{"a":1}\n[1, 2][["x",2],null]|')
+  lu.assertTrue(s:flush())
+  lu.assertEquals(file:size(), 29)
+end
+
+function M.test_much_is_written_without_being_asked()
+  local file <close> = assert(fs.append_open(path))
+  local s, long = sink.new(file), ("x"):rep(100000)
+  for i = 1, 9 do assert(s:put(long .. i, "\n")) end
+  lu.assertTrue(file:size() > 800000)
+  assert(s:flush())
+  local text = assert(fs.read(path))
+  lu.assertEquals(#text, 9 * 100004)
+  lu.assertEquals(text:sub(-6), 'xxx9"\n')
+end
+
+function M.test_what_cannot_be_written_is_an_error()
+  assert(fs.write(path, ""))
+  local full <close> = assert(fs.append_open "/dev/full")
+  local s = sink.new(full)
+  assert(s:put(1))
+  local ok, problem = s:flush()
+  lu.assertNil(ok)
+  lu.assertEquals(problem.code, "full")
+  ok, problem = s:put(("x"):rep(200000))
+  lu.assertNil(ok)
+  lu.assertEquals(problem.code, "full")
+end
+
+function M.test_misuse_raises()
+  lu.assertError(sink.new, io.stdout)
+  local file = assert(fs.append_open(path))
+  local s = sink.new(file)
+  assert(s:put(1, " "))
+  local ok, problem = pcall(s.put, s, { a = print })
+  lu.assertFalse(ok)
+  lu.assertStrContains(problem.msg, "a function has no JSON form")
+  assert(s:put(2))
+  assert(s:flush())
+  lu.assertEquals(fs.read(path), "1 2")
+  file:close()
+  lu.assertErrorMsgContains("closed", s.flush, s)
+  lu.assertErrorMsgContains("closed", sink.new, file)
+end
+
+return M
