@@ -460,11 +460,13 @@ static int l_usage(lua_State *L)
     ab_sandbox_disk(s->sb, &bytes, &inodes);
     set_count(L, "disk_bytes", bytes);
     set_count(L, "inodes", inodes);
-    if (u.known) {
+    if (u.cpu_known)
         set_number(L, "cpu_s", u.cpu_s);
+    if (u.pids_known)
+        set_count(L, "pids", u.pids);
+    if (u.memory_known) {
         set_count(L, "memory_bytes", u.memory_bytes);
         set_count(L, "memory_peak_bytes", u.memory_peak_bytes);
-        set_count(L, "pids", u.pids);
         set_count(L, "oom_kills", u.oom_kills);
     }
     return 1;

@@ -46,7 +46,7 @@ struct ab_cgroup {
 struct ab_cgroup_usage {
     uint64_t memory_bytes, memory_peak_bytes, pids, oom_kills;
     double cpu_s;
-    bool known;
+    bool memory_known, pids_known, cpu_known; /* the others are 0 and mean nothing */
 };
 
 /* A process of ours that must go where this one goes, and outlives it to tidy up: the

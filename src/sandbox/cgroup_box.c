@@ -447,13 +447,15 @@ void ab_cgroup_usage(struct ab_cgroup *cg, struct ab_cgroup_usage *out)
     if (!cg->name[0])
         return;
     bool v2 = ab_cgroup_self.alias[MEMORY];
-    int memory = v2 ? V2 : MEMORY;
-    out->known = true;
+    int memory = v2 ? V2 : MEMORY, pids = ab_cgroup_self.alias[PIDS] ? V2 : PIDS;
+    out->memory_known = is_member(cg, memory);
+    out->pids_known = is_member(cg, pids);
+    out->cpu_known = is_member(cg, V2);
     out->oom_kills = ab_cgroup_oom_kills(cg);
     out->memory_bytes =
         read_number(cg, memory, v2 ? "memory.current" : "memory.usage_in_bytes");
     out->memory_peak_bytes =
         read_number(cg, memory, v2 ? "memory.peak" : "memory.max_usage_in_bytes");
-    out->pids = read_number(cg, ab_cgroup_self.alias[PIDS] ? V2 : PIDS, "pids.current");
+    out->pids = read_number(cg, pids, "pids.current");
     out->cpu_s = (double)(cpu_us(cg) - cg->cpu_before_us) / 1e6;
 }
