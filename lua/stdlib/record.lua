@@ -14,6 +14,7 @@ local calls = require "agentbox.record.call"
 local check = require "agentbox.record.check"
 local json = require "agentbox.json"
 local line_of = require "agentbox.record.line"
+local nodes = require "agentbox.record.node"
 local plain = require "agentbox.record.plain"
 local recent = require "agentbox.recent"
 local requests = require "agentbox.record.request"
@@ -30,24 +31,22 @@ local M = { SCHEMA = line_of.SCHEMA }
 --- tables of what it did, and the line at its end is put together, not encoded. Numbers of nodes and calls count from
 --- 0; the lists below are by number + 1. With a scratch file the texts are on the disk until the end.
 ---@class agentbox.Recorder
----@field private _n integer            # nodes so far
----@field private _m agentbox.Texts     # their messages
----@field private _p (integer|false)[]  # their parents
----@field private _o string[]           # their origins
----@field private _c table<integer, integer>   # their calls
----@field private _r table<integer, integer>   # their tool runs
+---@field private _m agentbox.Texts     # the nodes' messages
+---@field private _nodes integer[]      # what else there is of them: record/node.lua
 ---@field private _said agentbox.Message[]     # the messages themselves, as they were handed over
 ---@field private _contents any[]       # and what their content was then, false for none
 ---@field private _bent? integer        # the first node that does not follow the one before
 ---@field private _calls agentbox.Texts
----@field private _out boolean[]        # calls of which a message came
+---@field private _first agentbox.Speaker   # the agent itself
+---@field private _agents? agentbox.Speaker[]   # who else spoke, by name, too
+---@field private _leaf? integer        # the last node of the main thread
+---@field private _leaves? table<string, integer>   # of the others
 ---@field private _runs agentbox.Texts
 ---@field private _altered? boolean     # the record says something in other bytes than those that were sent
 ---@field private _checker agentbox.RecordChecker
 local Recorder = {}
 Recorder.__index = Recorder
 
-local ORIGINS = { prompt = true, sampled = true, tool = true, injected = true, rewritten = true }
 local PURPOSES = { agent = true, subagent = true, compaction = true, judge = true, aux = true }
 local MAX_EVENTS, MAX_EVENT_BYTES = 1000, 4096
 
@@ -71,19 +70,32 @@ local put_run = sys.row({
 ---@field started? number           # unix seconds
 ---@field scratch? agentbox.Scratch # where texts wait for the end
 
+---@class agentbox.Speaker
+---@field name string
+---@field model? string
+---@field trainable boolean
+
+-- Of most rollouts the agent is the same as that of the one before, and they share it.
+local last_first = {}
+
+local function first_speaker(name, model)
+  if last_first.name ~= name or last_first.model ~= model then
+    last_first = { name = name, model = model, trainable = true }
+  end
+  return last_first
+end
+
 --- Starts a record.
 ---@param opts agentbox.RecorderOpts
 ---@return agentbox.Recorder
 function M.new(opts)
   local scratch = opts.scratch
   local self = setmetatable({
-    _opts = opts, _notes = {}, _n = 0, _m = texts.new(scratch), _p = {}, _o = {}, _c = {}, _r = {}, _said = {},
-    _contents = {},
-    _calls = texts.new(scratch), _out = {}, _runs = texts.new(scratch), _sums = calls.sums(), _checker = check.new(),
-    _blobs = texts.map(scratch), _agents = {}, _leaf = {}, _dropped = 0,
-    _agent = opts.agent and opts.agent.name or "tool_loop", _started = opts.started or time.now(),
+    _opts = opts, _m = texts.new(scratch), _nodes = {}, _said = {}, _contents = {}, _calls = texts.new(scratch),
+    _runs = texts.new(scratch), _sums = calls.sums(), _checker = check.new(), _blobs = texts.map(scratch),
+    _first = first_speaker(opts.agent and opts.agent.name or "tool_loop", opts.model and opts.model.name),
+    _started = opts.started or time.now(), _notes = {},
   }, Recorder)
-  self:agent(self._agent, { model = opts.model and opts.model.name, trainable = true })
   if opts.tools and #opts.tools > 0 then self._tools = self:_tools_text(opts.tools) end
   return self
 end
@@ -123,19 +135,36 @@ end
 ---@param name string
 ---@param facts? { model?: string, trainable?: boolean }
 function Recorder:agent(name, facts)
-  if self._agents[name] then return end
-  local entry = {}
-  entry.name = name
-  entry.model = facts and facts.model
-  entry.trainable = not facts or facts.trainable ~= false
-  self._agents[name] = true
-  self._agents[#self._agents + 1] = entry
+  if self:has_agent(name) then return end
+  local entry = { name = name, model = facts and facts.model, trainable = not facts or facts.trainable ~= false }
+  self._agents = self._agents or {}
+  self._agents[name], self._agents[#self._agents + 1] = entry, entry
 end
 
 --- Whether somebody is called that.
 ---@param name string
 ---@return boolean
-function Recorder:has_agent(name) return self._agents[name] == true end
+function Recorder:has_agent(name)
+  return name == self._first.name or self._agents ~= nil and self._agents[name] ~= nil
+end
+
+--- The last node of a thread.
+---@param thread string
+---@return integer?
+function Recorder:leaf_of(thread)
+  if thread == "main" then return self._leaf end
+  return self._leaves and self._leaves[thread]
+end
+
+-- The next node of a thread.
+local function grow(self, thread, index)
+  if thread == "main" then
+    self._leaf = index
+  else
+    self._leaves = self._leaves or {}
+    self._leaves[thread] = index
+  end
+end
 
 ---@class agentbox.MessageOpts
 ---@field origin "prompt"|"sampled"|"tool"|"injected"|"rewritten"
@@ -159,22 +188,24 @@ end
 ---@param parent? integer
 ---@return integer node
 function Recorder:add(msg, origin, call, thread, parent)
-  if not ORIGINS[origin] then error("unknown origin " .. tostring(origin), 2) end
-  local index, leaves = self._n, self._leaf
+  local index = #self._nodes
   local n = index + 1
+  thread = thread or "main"
+  if parent and not (parent >= 0 and parent <= nodes.MAX) then error("no node " .. parent, 2) end
+  parent = parent or self:leaf_of(thread)
+  local node = nodes.new(origin, parent, call)
+  if not node then error("unknown origin " .. tostring(origin), 2) end
+  if index > nodes.MAX then error(("a record has no room for more than %d messages"):format(index), 2) end
   if call then
     if call >= #self._calls then error("no call " .. call, 2) end
     calls.came_of(self, call, index)
   end
-  thread = thread or "main"
-  parent = parent or leaves[thread]
-  self._n, leaves[thread] = n, index
+  grow(self, thread, index)
   local encoded = encode_clean(msg)
   if not encoded or redact(encoded) ~= encoded then encoded = self:_cleaned(msg, n) end
   if origin == "prompt" and not self._opts.scratch then encoded = known_prompt(encoded) end
   self._m:add(encoded)
-  self._said[n], self._contents[n], self._o[n], self._c[n] = msg, msg.content or false, origin, call
-  self._p[n] = parent or false
+  self._nodes[n], self._said[n], self._contents[n] = node, msg, msg.content or false
   if (parent or -1) ~= index - 1 and not self._bent then self._bent = index end
   self._checker:node(index, parent, origin, call, msg)
   return index
@@ -208,23 +239,23 @@ end
 function Recorder:call(opts)
   local purpose = opts.purpose or "agent"
   if not PURPOSES[purpose] then error("unknown purpose " .. tostring(purpose), 2) end
-  local name = opts.agent or self._agent
-  if not self._agents[name] then self:agent(name) end
+  local name = opts.agent or self._first.name
+  self:agent(name)
   local index = #self._calls
+  if index > nodes.MAX then error(("a record has no room for more than %d calls"):format(index), 2) end
   self._calls:add(calls.text(self, opts, index, name, purpose))
   return index
 end
 
 -- The ordinal of the assistant turn that a tool run belongs to; `at` is its message, or the last one before it.
 function Recorder:_step(at)
-  local origins, parents = self._o, self._p
-  while at and origins[at + 1] ~= "sampled" do at = parents[at + 1] end
+  local list, sums = self._nodes, self._sums
+  while at and not nodes.is_sampled(list[at + 1]) do at = nodes.parent(list[at + 1]) end
   local key = at or -1
-  local steps = self._steps or {}
-  local step = steps[key]
+  local step = sums.steps[key]
   if not step then
-    step = self._next_step or 0
-    steps[key], self._next_step, self._steps = step, step + 1, steps
+    step = sums.next_step
+    sums.steps[key], sums.next_step = step, step + 1
   end
   return step
 end
@@ -258,7 +289,7 @@ function Recorder:tool_run(run)
   if t then self._checker:times("tool_runs", index, t[1], t[2]) end
   self._runs:add(put_run(run.args ~= nil and self:_text(run.args, "args") or nil, run.call_id, run.cut,
     error_text(run.error), run.exit, run.is_error == true, run.name, json.null, plain.text(run.result), run.slot,
-    self:_step(self._leaf[run.thread or "main"] or false), t and sys.tuple(t[1], t[2]), plain.reason(run.traceback)))
+    self:_step(self:leaf_of(run.thread or "main")), t and sys.tuple(t[1], t[2]), plain.reason(run.traceback)))
   return index
 end
 
@@ -273,7 +304,8 @@ local NOTHING = {}
 ---@return integer index   # 0-based
 function Recorder:ran(node, slot, call_id, name, result)
   local index, t, facts, traceback = #self._runs, result.t, result.facts or result, result.traceback
-  self._r[node + 1] = index
+  if index > nodes.MAX then error(("a record has no room for more than %d tool runs"):format(index), 2) end
+  self._nodes[node + 1] = nodes.with_run(self._nodes[node + 1], index)
   local from, to = (t or NOTHING)[1], (t or NOTHING)[2]
   if from then self._checker:times("tool_runs", index, from, to) end
   self._runs:add(put_run(nil, call_id, facts.cut, result.error and error_text(result.error), facts.exit,
@@ -306,7 +338,7 @@ function Recorder:event(level, message)
   local logs = self._logs or {}
   self._logs = logs
   if #logs >= MAX_EVENTS then
-    self._dropped = self._dropped + 1
+    self._dropped = (self._dropped or 0) + 1
     return
   end
   local entry = {}

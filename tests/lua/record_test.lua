@@ -1,10 +1,12 @@
 local lu = require "luaunit"
 local frame = require "agentbox.store.frame"
 local json = require "agentbox.json"
+local node = require "agentbox.record.node"
 local parse = require "agentbox.record.parse"
 local record = require "agentbox.record"
 local secret = require "agentbox.secret"
 local traj = require "agentbox.traj"
+local wire = require "agentbox.models.wire"
 local made = dofile((arg[0]:gsub("lua/[^/]*$", "support/rollouts.lua")))
 
 local M = {}
@@ -259,6 +261,49 @@ function M.test_invariants_of_the_graph()
   ro = made.new()
   ro.rec:call { leaf = 1, response = { message = {}, finish = { raw = "stop", norm = "stop" } } }
   lu.assertStrContains(table.concat(errors_of(ro:finish()), "\n"), "no message came of it")
+end
+
+local function called(...)
+  local calls = json.array {}
+  for i, id in ipairs { ... } do calls[i] = wire.call(id, "look", "{}") end
+  return made.object("role", "assistant", "tool_calls", calls)
+end
+
+-- The violations after an assistant's two calls were answered, each { id, parent }.
+local function answered(...)
+  local ro = made.new()
+  ro:reply(called("a", "b")) -- node 2, behind the prompt
+  for _, one in ipairs { ... } do
+    local message = made.object("role", "tool", "tool_call_id", one[1], "content", "x")
+    ro.rec:message(message, { origin = "tool", parent = one[2] })
+  end
+  return errors_of(ro:finish())
+end
+
+function M.test_each_call_is_answered_once_in_its_place()
+  lu.assertEquals(answered({ "a" }, { "b" }), {})
+  lu.assertEquals(answered({ "b" }, { "a" }), { "nodes[3]: answers b out of order", "nodes[4]: answers a out of order" })
+  lu.assertEquals(answered({ "a" }, { "b" }, { "b" }), { "nodes[5]: answers b out of order" })
+  lu.assertEquals(answered({ "a" }, { "a", 2 }), { "nodes[4]: answers a out of order" }) -- a branch that answers it again
+  lu.assertEquals(answered({ "a" }, { "b" }, { "a", 2 }), { "nodes[5]: answers a out of order" })
+end
+
+function M.test_what_is_known_of_a_node_is_told_apart()
+  local most = node.MAX
+  for _, origin in ipairs { "prompt", "sampled", "tool", "injected", "rewritten" } do
+    for _, parts in ipairs { {}, { 0, 0, 0 }, { most, most, most }, { most, nil, 7 }, { nil, most, nil } } do
+      local parent, call, run = parts[1], parts[2], parts[3]
+      local one = node.new(origin, parent, call)
+      if run then one = node.with_run(node.with_run(one, most), run) end
+      lu.assertEquals({ node.origin(one), node.parent(one) or "-", node.call(one) or "-", node.run(one) or "-" },
+        { origin, parent or "-", call or "-", run or "-" })
+      lu.assertEquals(node.is_sampled(one), origin == "sampled")
+    end
+  end
+  local rec = made.new().rec
+  lu.assertErrorMsgContains("unknown origin told", rec.message, rec, made.object("role", "user"), { origin = "told" })
+  lu.assertErrorMsgContains("no node 1048575", rec.message, rec, made.object("role", "user"), { origin = "prompt", parent = most + 1 })
+  lu.assertErrorMsgContains("no node -1", rec.message, rec, made.object("role", "user"), { origin = "prompt", parent = -1 })
 end
 
 function M.test_a_response_id_that_the_server_gave_twice_is_kept_and_told()

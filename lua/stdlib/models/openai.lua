@@ -176,12 +176,23 @@ end
 
 -- ---------------------------------------------------------------- calls
 
-local running = { __close = function(one) one[1].running = one[1].running - 1 end }
+--- A call on its way; thousands wait at once, so that this is all that there is of one.
+---@class agentbox.OpenAiCall
+---@field model agentbox.OpenAiModel
+---@field request agentbox.Request
+---@field name string              # the server's for the model
+---@field body string
+---@field at? integer              # where the messages begin in it, when the record has them, and
+---@field bytes? integer           # their size
+---@field session? string
+---@field timeout_s? number
+---@field failed? agentbox.Place   # that the last try should not go to again
+local Call = {}
 
--- One more call, until the block is left by whatever way.
-local function counted(stats)
-  stats.running = stats.running + 1
-  return setmetatable({ stats }, running)
+-- It is counted until the block is left, by whatever way.
+function Call:__close()
+  local stats = self.model._stats
+  stats.running = stats.running - 1
 end
 
 -- What the outcome of a try says about the server: `busy` is too much for it, `bad` a failure of its own; what the
@@ -232,6 +243,37 @@ local function body_of(self, request, name)
   return known_body(body), at, bytes
 end
 
+local function begun(self, request)
+  local name, stats = self.name, self._stats
+  local body, at, bytes = body_of(self, request, name)
+  stats.calls, stats.running = stats.calls + 1, stats.running + 1
+  return setmetatable({
+    model = self, request = request, name = name, body = body, at = at, bytes = bytes, session = request.session,
+    timeout_s = request.timeout_s,
+  }, Call)
+end
+
+local function attempt(_, left_s, call)
+  local self, request = call.model, call.request
+  local turn <close>, late = self._places:enter {
+    session = call.session, failed = call.failed, bytes = #call.body, clock = request.clock,
+  }
+  if not turn then return nil, late, false end
+  local served = request.dispatch and request.dispatch() or self.name
+  if served ~= call.name then
+    call.name = served
+    call.body, call.at, call.bytes = body_of(self, request, served)
+  end
+  self._stats.tries = self._stats.tries + 1
+  local limit_s = math.max(0.001, math.min(self._timeout_s, left_s))
+  local got, bad, again, after = one_try(self, request, call.body, turn.place, limit_s)
+  judge(turn, got, bad, after)
+  if got then return got end
+  bad.queue_s = (bad.queue_s or 0) + turn.waited_s
+  call.failed = again and not after and turn.place or nil
+  return nil, bad, again, after
+end
+
 --- Asks for one reply. Waits, retries what is worth it, and never takes an error's text for an answer.
 ---
 --- Returns nil, err: `context` (the conversation does not fit any more), `model` (the server said no, or said nothing
@@ -242,36 +284,14 @@ end
 ---@return agentbox.Response? response
 ---@return agentbox.Err? err
 function Model:complete(request)
-  local name = self.name
-  local body, at, bytes = body_of(self, request, name)
-  local stats, failed = self._stats, nil
-  stats.calls = stats.calls + 1
-  local _ <close> = counted(stats)
-  local response, e, tries = retry.run(self._retry, function(_, left_s)
-    local turn <close>, late = self._places:enter {
-      session = request.session, failed = failed, bytes = #body, clock = request.clock,
-    }
-    if not turn then return nil, late, false end
-    local served = request.dispatch and request.dispatch() or self.name
-    if served ~= name then
-      name = served
-      body, at, bytes = body_of(self, request, served)
-    end
-    stats.tries = stats.tries + 1
-    local limit_s = math.max(0.001, math.min(self._timeout_s, left_s))
-    local got, bad, again, after = one_try(self, request, body, turn.place, limit_s)
-    judge(turn, got, bad, after)
-    if got then return got end
-    bad.queue_s = (bad.queue_s or 0) + turn.waited_s
-    failed = again and not after and turn.place or nil
-    return nil, bad, again, after
-  end, request)
+  local call <close> = begun(self, request)
+  local response, e, tries = retry.run(self._retry, attempt, call)
   if response then
-    response.tries, response.history_at, response.history_bytes = tries, at, bytes
+    response.tries, response.history_at, response.history_bytes = tries, call.at, call.bytes
     return response
   end
-  stats.failures = stats.failures + 1
-  e.raw_request = body
+  self._stats.failures = self._stats.failures + 1
+  e.raw_request = call.body
   if tries > 1 then e.msg = ("%s (after %d tries)"):format(e.msg, tries) end
   return nil, e
 end
@@ -292,18 +312,20 @@ local function without_login(url)
 end
 
 --- What the record says about this model; nothing secret.
----@return table
+---@return table   # the same one each time; not to be written to
 function Model:describe()
+  if self._described then return self._described end
   local urls = json.array {}
   for i, place in ipairs(self._places:list()) do urls[i] = without_login(place.url):gsub("/chat/completions$", "") end
   local names = json.array {}
   for i, header in ipairs(self._headers) do names[i] = header[1] end
   local extra = self._extra and json.raw(secret.redact(json.encode(self._extra))) or nil
-  return {
+  self._described = {
     name = self.name, kind = "openai", base_urls = urls, sampling = self._sampling, stream = self._stream,
     tokens = self._tokens, timeout_s = self._timeout_s, max_tries = self._retry.max_tries,
     extra_headers = #names > 0 and names or nil, extra_body = extra,
   }
+  return self._described
 end
 
 --- No more calls of that session will come: its server may take another, its cookies are forgotten.

@@ -66,7 +66,7 @@ end
 ---@async
 ---@generic T
 ---@param opts agentbox.RetryOpts
----@param try fun(n: integer, left_s: number): T?, agentbox.Err?, boolean?, number?
+---@param try fun(n: integer, left_s: number, call: table?): T?, agentbox.Err?, boolean?, number?
 ---@param call? { timeout_s?: number, session?: string }   # what is particular to this call
 ---@return T? value
 ---@return agentbox.Err? err
@@ -77,7 +77,7 @@ function M.run(opts, try, call)
   while true do
     n = n + 1
     local left = max_s - (time.monotonic() - began - queued)
-    local value, err, again, after = try(n, left)
+    local value, err, again, after = try(n, left, call)
     if value then return value, nil, n end
     queued = queued + (err.queue_s or 0)
     err.tries, err.attempts = n, n

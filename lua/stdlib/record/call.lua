@@ -27,10 +27,13 @@ local put_usage = sys.row { "cached", "completion", "prompt", "total" }
 ---@field sampled boolean           # there is a call to train on
 ---@field evidence boolean          # one of them has token ids
 ---@field why string[]              # why not to train on them
+---@field out table<integer, boolean>   # calls of which a message came
+---@field steps table<integer, integer>   # ordinals of the turns that ran tools, by node; -1 is before any
+---@field next_step integer
 
 ---@return agentbox.CallSums
 function M.sums()
-  return { model_calls = 0, sampled = false, evidence = false, why = {} }
+  return { model_calls = 0, sampled = false, evidence = false, why = {}, out = {}, steps = {}, next_step = 0 }
 end
 
 local function add_usage(sums, usage)
@@ -60,11 +63,12 @@ end
 
 -- Most calls of a rollout name the same models.
 local function known_version(rec, served)
-  if rec._versioned ~= served or served == nil then
-    rec._versioned = served
-    rec._version = version_of(served) or version_of(rec._opts.model and rec._opts.model.name)
+  local sums = rec._sums
+  if sums.versioned ~= served or served == nil then
+    sums.versioned = served
+    sums.version = version_of(served) or version_of(rec._opts.model and rec._opts.model.name)
   end
-  return rec._version
+  return sums.version
 end
 
 local function times_of(rec, index, opts)
@@ -88,11 +92,12 @@ end
 -- Sampling parameters are one table for all calls of a rollout.
 local function sampling_of(rec, sampling)
   if sampling == nil then return nil end
-  if rec._sampling ~= sampling then
-    rec._sampling = sampling
-    rec._sampling_text = rec:_text(sampling, "sampling")
+  local sums = rec._sums
+  if sums.sampling ~= sampling then
+    sums.sampling = sampling
+    sums.sampling_text = rec:_text(sampling, "sampling")
   end
-  return rec._sampling_text
+  return sums.sampling_text
 end
 
 local function failure_of(rec, err)
@@ -106,10 +111,10 @@ local NO_FINISH = {}
 
 -- So do the reasons why they ended.
 local function finish_of(rec, finish)
-  local known, norm, raw = rec._finish, finish.norm, finish.raw
+  local known, norm, raw = rec._sums.finish, finish.norm, finish.raw
   if not known or known.norm ~= norm or known.raw ~= raw then
     known = { norm = norm, raw = raw, text = put_finish(norm or "other", raw or json.null) }
-    rec._finish = known
+    rec._sums.finish = known
   end
   return known.text
 end
@@ -138,8 +143,8 @@ local function answered(rec, opts, index, name, purpose, trainable)
   local thread = opts.thread or "main"
   local usage, planes, n_out = response.usage, nil, nil
   if response.tokens then
-    local bases = rec._bases or {}
-    rec._bases = bases
+    local bases = sums.bases or {}
+    sums.bases = bases
     planes, bases[thread] = tokens.pack(response.tokens, index, bases[thread])
     n_out = planes and planes.n_out
   end
@@ -190,8 +195,9 @@ end
 ---@param call integer
 ---@param node integer
 function M.came_of(rec, call, node)
-  if rec._out[call + 1] then return end
-  rec._out[call + 1] = true
+  local out = rec._sums.out
+  if out[call + 1] then return end
+  out[call + 1] = true
   rec._calls:set(call + 1, sys.member(rec._calls:get(call + 1), "out", node))
 end
 

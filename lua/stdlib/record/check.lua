@@ -20,9 +20,8 @@ local M = {}
 ---@field private failed? table<integer, boolean>              # calls
 ---@field private unused? table<integer, boolean>              # calls of the agent of which no message came
 ---@field private calls integer
----@field private asked? table<integer, table>                 # assistant node → its calls
----@field private answered? table<integer, integer>            # assistant node → how many of them
----@field private owner? table<integer, integer>               # tool node → the assistant node it answers
+---@field private asked? table<integer, table|integer>         # assistant node → its calls; tool node → the assistant's
+---@field private answered? table<integer, integer>            # assistant node → how many, until it is all of them
 local Checker = { calls = 0 }
 Checker.__index = Checker
 
@@ -30,9 +29,10 @@ Checker.__index = Checker
 function M.new() return setmetatable({}, Checker) end
 
 local function begin(self)
-  self.ids, self.unused, self.asked, self.answered, self.owner = {}, {}, {}, {}, {}
+  self.ids, self.unused, self.asked, self.answered = {}, {}, {}, {}
 end
 
+local math_type = math.type
 local NO_CALLS = {}
 
 local function value_of(field)
@@ -102,11 +102,18 @@ end
 
 -- The tool messages that follow an assistant message answer its calls in their order, each once.
 local function answer(self, index, parent, id)
-  local owner = parent and (self.owner[parent] or self.asked[parent] and parent)
-  if not owner then return add(self, 6, "nodes", index, "a tool message that follows no assistant message") end
-  local n = self.answered[owner] + 1
-  self.owner[index], self.answered[owner] = owner, n
-  local call = self.asked[owner][n]
+  local asked, owner, calls = self.asked, parent, nil
+  if parent then calls = asked[parent] end
+  if math_type(calls) then owner, calls = calls, asked[calls] end
+  if not calls then return add(self, 6, "nodes", index, "a tool message that follows no assistant message") end
+  local n = (self.answered[owner] or 0) + 1
+  local call = calls[n]
+  asked[index] = owner
+  if n < #calls then
+    self.answered[owner] = n
+  else -- each later one is one too many
+    self.answered[owner], asked[owner] = nil, NO_CALLS
+  end
   if not call or call.id ~= id then add(self, 6, "nodes", index, ("answers %s out of order"):format(tostring(id))) end
 end
 
@@ -130,7 +137,7 @@ function Checker:node(index, parent, origin, call, message)
   end
   if message.role == "assistant" then
     if not self.asked then begin(self) end
-    self.asked[index], self.answered[index] = value_of(message.tool_calls) or NO_CALLS, 0
+    self.asked[index] = value_of(message.tool_calls) or NO_CALLS
   elseif origin == "tool" then
     if not self.asked then begin(self) end
     answer(self, index, parent, message.tool_call_id)

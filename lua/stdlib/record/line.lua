@@ -2,6 +2,7 @@
 local artifacts = require "agentbox.record.artifacts"
 local json = require "agentbox.json"
 local modules = require "agentbox.record.modules"
+local nodes = require "agentbox.record.node"
 local os_ = require "agentbox.sys.os"
 local outcome = require "agentbox.outcome"
 local plain = require "agentbox.record.plain"
@@ -76,7 +77,7 @@ end
 
 local function metrics_of(rec, result, usage, duration_s)
   local out, timing = {}, result.timing or {}
-  out.steps = rec._next_step or 0
+  out.steps = rec._sums.next_step
   out.tool_calls = #rec._runs
   out.model_calls = rec._sums.model_calls
   if usage then
@@ -116,7 +117,7 @@ local function use_of(rec, line)
   if not sums.sampled then no "no trainable call" end
   local out = {}
   out.rl = #why == 0
-  out.sft = sft and sums.sampled and rec._n > 0
+  out.sft = sft and sums.sampled and #rec._nodes > 0
   out.why = why
   return out
 end
@@ -133,9 +134,11 @@ end
 -- The speakers; of those beside the first, the last node of their thread.
 local function agents_of(rec)
   local out = json.array {}
-  for i, entry in ipairs(rec._agents) do
-    out[i] = { name = entry.name, model = entry.model, trainable = entry.trainable, leaf = rec._leaf[entry.name] }
+  local function add(entry)
+    out[#out + 1] = { name = entry.name, model = entry.model, trainable = entry.trainable, leaf = rec:leaf_of(entry.name) }
   end
+  add(rec._first)
+  for _, entry in ipairs(rec._agents or {}) do add(entry) end
   return out
 end
 
@@ -166,10 +169,11 @@ local NODES, RUNS = { raw = { "m" } }, { raw = { "args" } }
 local put_node = sys.row({ "c", "m", "o", "p", "r", "scrubbed" }, { m = true })
 
 local function nodes_of(rec)
-  local texts, calls, origins, parents, runs = rec._m:all(), rec._c, rec._o, rec._p, rec._r
-  local scrubbed = rec._scrubbed
+  local texts, list, scrubbed = rec._m:all(), rec._nodes, rec._scrubbed
   for n = 1, #texts do
-    texts[n] = put_node(calls[n], texts[n], origins[n], parents[n] or null, runs[n], scrubbed and scrubbed[n])
+    local node = list[n]
+    texts[n] = put_node(nodes.call(node), texts[n], nodes.origin(node), nodes.parent(node) or null, nodes.run(node),
+      scrubbed and scrubbed[n])
   end
   return sys.texts(texts, NODES)
 end
@@ -191,11 +195,11 @@ function M.build(rec, result)
   local line = {
     schema = M.SCHEMA, run = opts.run_id, id = opts.id, attempt = opts.attempt or 0,
     group = opts.group and rec:_raw(opts.group, "group"), task = task_of(rec),
-    agent = rec:_raw(opts.agent or { name = rec._agent }, "agent"), agents = agents_of(rec), policy = policy_of(rec),
+    agent = rec:_raw(opts.agent or { name = rec._first.name }, "agent"), agents = agents_of(rec), policy = policy_of(rec),
     status = result.status, final_status = result.final_status, stop = stop_of(result.stop),
     reward = reward_of(rec, result), use = null,
     tool_mode = opts.tool_mode, seed = opts.seed, tools = rec._tools and sys.trusted(rec._tools),
-    nodes = nodes_of(rec), calls = sys.texts(rec._calls:all(), CALLS), leaf = rec._leaf.main or null,
+    nodes = nodes_of(rec), calls = sys.texts(rec._calls:all(), CALLS), leaf = rec._leaf or null,
     tool_runs = sys.texts(rec._runs:all(), RUNS),
     verify = rec:_raw(result.verify, "verify"), tamper = rec:_raw(result.tamper, "tamper"),
     sandbox = rec:_raw(result.sandbox, "sandbox"), engine = json.object { version = os_.version },
@@ -203,7 +207,7 @@ function M.build(rec, result)
     metrics = metrics_of(rec, result, usage, finished - rec._started), metadata = rec:_raw(result.metadata, "metadata"),
     notes = rec._extra or json.object {}, artifacts = artifacts.keep(result.artifacts, rec._blobs),
     modules = rec:_raw(modules.list(rec._modules), "modules"),
-    logs = json.array(rec._logs or {}), logs_dropped = rec._dropped > 0 and rec._dropped or nil,
+    logs = json.array(rec._logs or {}), logs_dropped = rec._dropped,
     error = plain.reason(result.error) or null, errors = errors_of(rec),
   }
   line.use = use_of(rec, line)

@@ -2,6 +2,7 @@
 --- already (record/body.lua), and what a turn costs here is what it added.
 local body = require "agentbox.record.body"
 local list = require "agentbox.sys.list"
+local node_of = require "agentbox.record.node"
 local secret = require "agentbox.secret"
 local wire = require "agentbox.models.wire"
 
@@ -35,11 +36,11 @@ end
 
 -- The same between branches.
 local function branch_path(rec, path, leaf)
-  local parents, fresh, at = rec._p, {}, leaf
+  local nodes, fresh, at = rec._nodes, {}, leaf
   local from = path and path.leaf
   while at and at ~= from do
     fresh[#fresh + 1] = at
-    at = parents[at + 1]
+    at = node_of.parent(nodes[at + 1])
   end
   if not from or at ~= from then
     path = { count = 0, messages = {}, contents = {}, nodes = {}, clean = true }
