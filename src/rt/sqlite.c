@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/fault.h"
 
@@ -54,7 +55,7 @@ struct ab_sqlite {
     bool writes;
 };
 
-enum { BUSY_MS = 5000 };
+enum { BUSY_MS = 5000, LEAVE_TRIES = 10, LEAVE_PAUSE_US = 20000 };
 
 static int resolve(void *handle, const char *name, void *slot)
 {
@@ -255,13 +256,28 @@ void ab_sqlite_ref(struct ab_sqlite *db)
     db->refs++;
 }
 
+/* A database in WAL mode has two other files: even who only reads makes them, and cannot
+ * remove them. So it rests in the mode without, as soon as nobody reads. */
+static void leave_wal(struct ab_sqlite *db)
+{
+    bool wal = true;
+    int rc = SQLITE_BUSY;
+    for (int i = 0; i < LEAVE_TRIES && rc == SQLITE_BUSY; i++) {
+        if (i)
+            usleep(LEAVE_PAUSE_US);
+        rc = lib.exec(db->conn, "PRAGMA journal_mode=DELETE", is_wal, &wal, NULL);
+    }
+    /* What cannot be brought in now stays in the WAL for the next writer. */
+    if (rc != SQLITE_OK || wal)
+        lib.wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+}
+
 void ab_sqlite_close(struct ab_sqlite *db)
 {
     pthread_mutex_lock(&db->mutex);
     if (db->conn) {
-        /* What cannot be brought in now stays in the WAL for the next writer. */
         if (db->writes)
-            lib.wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+            leave_wal(db);
         lib.close_v2(db->conn);
     }
     db->conn = NULL;

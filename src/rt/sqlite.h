@@ -9,9 +9,10 @@
  *     ab_sqlite_close(db);
  *     ab_sqlite_unref(db);
  *
- * The database is in WAL mode. Before 3.51.3 SQLite can lose a WAL when two connections
- * write or checkpoint it, so exactly one connection writes: AB_SQLITE_WRITE is for the
- * process that holds the lock of what the database describes; all others only read.
+ * While it is written the database is in WAL mode; then it rests as one file.
+ * Before 3.51.3 SQLite can lose a WAL when two connections write or checkpoint it, so
+ * exactly one connection writes: AB_SQLITE_WRITE is for the process that holds the lock
+ * of what the database describes; all others only read.
  *
  * libsqlite3 is loaded at the first open. Calls on one database exclude one another; any
  * thread may make them.
@@ -66,8 +67,9 @@ int ab_sqlite_open(struct ab_sqlite **out, const char *path, unsigned flags,
 void ab_sqlite_ref(struct ab_sqlite *db);
 void ab_sqlite_unref(struct ab_sqlite *db);
 
-/* Brings the WAL into the database and lets go of the files; later calls fail with
- * AB_EBADARG. May be called twice. */
+/* Lets go of the files; later calls fail with AB_EBADARG. Who writes brings the WAL into
+ * the database and removes it, unless somebody reads on for a while. May be called twice.
+ */
 void ab_sqlite_close(struct ab_sqlite *db);
 
 /* Runs statements without values. */

@@ -192,6 +192,39 @@ function M.test_the_index_follows_the_segments()
   lu.assertEquals(finished(), expected)
 end
 
+-- However a run was left, and whoever looked at it: its index is one file, nothing beside it.
+function M.test_an_index_is_one_file()
+  local rows, check = require "agentbox.store.rows", require "agentbox.store.check".check
+  local function files()
+    local names = {}
+    for _, entry in ipairs(assert(fs.list(dir .. "/run-1"))) do
+      if entry.name:find "^run%.db" then names[#names + 1] = entry.name end
+    end
+    return names
+  end
+  write { "a", "b", "c" }
+  lu.assertEquals(files(), { "run.db" })
+  local r = rows.open(dir .. "/run-1")
+  lu.assertEquals(r:each()().id, "a")
+  lu.assertEquals(files(), { "run.db" })
+  r:close()
+  lu.assertEquals(assert(check(dir .. "/run-1")).problems, {})
+  finished()
+  lu.assertEquals(files(), { "run.db" })
+end
+
+-- Its first rows come from what was written, not from what is read back: a line that is damaged meanwhile has its row.
+function M.test_rows_that_wait_are_not_read_back()
+  local s = assert(open())
+  for _, id in ipairs { "a", "b", "c" } do assert(s:append(member(id))) end
+  local whole = assert(fs.read(segment(0)))
+  local file = assert(io.open(segment(0), "r+b"))
+  file:write(("x"):rep(#whole))
+  file:close()
+  s:close()
+  lu.assertEquals(indexed(), { 3, #whole })
+end
+
 function M.test_rows_are_found_by_id()
   local rows = require "agentbox.store.rows"
   write { "run-1-1", "run-1-10", "run-2", "%x" }

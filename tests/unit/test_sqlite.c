@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -150,6 +152,72 @@ static void test_a_result_has_a_cap(void **state)
     ab_sqlite_unref(db);
 }
 
+static bool alone(void)
+{
+    char wal[128], shm[128];
+    snprintf(wal, sizeof wal, "%s-wal", path);
+    snprintf(shm, sizeof shm, "%s-shm", path);
+    return access(path, F_OK) == 0 && access(wal, F_OK) < 0 && access(shm, F_OK) < 0;
+}
+
+/* What somebody reads who may write nothing, the folder neither. */
+static int64_t count_as_nobody(void)
+{
+    assert_int_equal(chmod(dir, 0755), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
+            _exit(100);
+        struct ab_sqlite *db = open_db(0);
+        int64_t n = count(db);
+        ab_sqlite_unref(db);
+        _exit((int)n);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_it_rests_as_one_file(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 3; i++) {
+        struct ab_sqlite *w = open_db(AB_SQLITE_WRITE);
+        must(w, "CREATE TABLE IF NOT EXISTS t(a)");
+        must(w, "INSERT INTO t VALUES(1)");
+        assert_false(alone());
+        assert_int_equal(count_as_nobody(), i);
+        ab_sqlite_unref(w);
+        assert_true(alone());
+        struct ab_sqlite *r = open_db(0);
+        assert_int_equal(count(r), i);
+        assert_true(alone());
+        ab_sqlite_unref(r);
+        assert_int_equal(count_as_nobody(), i);
+        assert_true(alone());
+    }
+}
+
+/* Who reads when the writer goes keeps what it reads; the next writer removes the rest.
+ */
+static void test_a_reader_stays_longer_than_the_writer(void **state)
+{
+    (void)state;
+    struct ab_sqlite *w = open_db(AB_SQLITE_WRITE);
+    must(w, "CREATE TABLE t(a); INSERT INTO t VALUES(1)");
+    struct ab_sqlite *r = open_db(0);
+    assert_int_equal(count(r), 1);
+    must(w, "INSERT INTO t VALUES(2)");
+    ab_sqlite_unref(w);
+    assert_int_equal(count(r), 2);
+    ab_sqlite_unref(r);
+    w = open_db(AB_SQLITE_WRITE);
+    assert_int_equal(count(w), 2);
+    ab_sqlite_unref(w);
+    assert_true(alone());
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -185,6 +253,8 @@ int main(void)
         TEST(test_all_rows_or_none),
         TEST(test_a_reader_sees_and_cannot_write),
         TEST(test_a_result_has_a_cap),
+        TEST(test_it_rests_as_one_file),
+        TEST(test_a_reader_stays_longer_than_the_writer),
         TEST(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ function M.open(run_dir, write)
   local path = path_of(run_dir)
   local db, problem = open_file(path, write)
   if not db and write and problem.code == "parse" then
-    for _, suffix in ipairs { "", "-wal", "-shm" } do
+    for _, suffix in ipairs { "", "-wal", "-shm", "-journal" } do
       if fs.stat(path .. suffix) then fs.remove(path .. suffix) end
     end
     db, problem = open_file(path, write)

@@ -13,7 +13,7 @@ local M = {}
 
 -- A sync costs the engine as much as ten lines. The next one begins this long after the last one, or when so many lines
 -- share it that waiting for more would save nothing.
-local GATHER_S = 0.02
+local GATHER_S = 0.04
 local ENOUGH = 8
 
 ---@class agentbox.LogEntry
