@@ -54,7 +54,7 @@ local M = { folder = source.folder }
 ---@field quarantine? integer       # failed attempts in a row, not the model server's, that give a task up; default 4
 ---@field oversample? integer       # members beyond the group's size
 ---@field min_group? integer        # scored members below which a group is dropped, default 2
----@field straggler? { factor?: number, min_s?: number }
+---@field straggler? { factor?: number, min_s?: number, busy_factor?: number }   # busy_factor: of those whose sandbox computes
 ---@field group_timeout_s? number
 ---@field run_timeout_s? number
 ---@field max_lead? integer         # closed groups without acknowledgement, beyond which no group is begun

@@ -98,6 +98,11 @@ agentbox: run-dir: --concurrency must be at least 1, not 0
 Try 'agentbox run-dir --help' for more information.
 [exit 2]
 
+$ agentbox run-dir tasks --straggler-busy 9
+agentbox: run-dir: --straggler-busy is about who --straggler gives up
+give both
+[exit 2]
+
 $ agentbox run-dir --resume nothing
 agentbox: no run 'nothing': neither a run's folder, nor a run below trajectories, nor one that goes on
 See agentbox ps, or agentbox ps DIR for those that ended.

@@ -159,13 +159,15 @@ function M.test_s28_a_failed_cleanup_does_not_hide_what_went_wrong()
   lu.assertStrContains(json.encode(t.line.stop), "the grader is broken")
 end
 
+local function need_cpu_time()
+  live.need_native()
+  local sb <close> = assert(require "agentbox.sandbox".create {})
+  if not (sb:usage() or {}).cpu_s then require "agentbox.test".skip "no cgroup counts CPU time here" end
+end
+
 -- 42: who computes and who only waits look the same from outside, but for the CPU time.
 function M.test_s42_a_rollout_that_computes_shows_its_cpu_time()
-  live.need_native()
-  do
-    local sb <close> = assert(require "agentbox.sandbox".create {})
-    if not (sb:usage() or {}).cpu_s then require "agentbox.test".skip "no cgroup counts CPU time here" end
-  end
+  need_cpu_time()
   local commands = { ["t1/0"] = "while :; do :; done", ["t2/0"] = "sleep 1000" }
   local run <close> = runs.start { tasks = runs.tasks(2), concurrency = 2, sandbox = {}, tools = "shell", model = model.fn(function(request)
     local command = commands[request.session:match "t%d/0"]
@@ -182,6 +184,31 @@ function M.test_s42_a_rollout_that_computes_shows_its_cpu_time()
     return busy and idle and busy > 0.5
   end)
   lu.assertTrue(idle < 0.25, idle)
+end
+
+-- 42: who computes gets on; it has a limit of its own, and who only waits is given up.
+function M.test_s42_who_computes_has_another_limit_than_who_waits()
+  need_cpu_time()
+  local function given_up(busy_factor, enough)
+    local lost = {}
+    local _ <close> = runs.start { tasks = runs.tasks(1), n = 4, concurrency = 4, sandbox = {}, tools = "shell",
+      straggler = { factor = 1, min_s = 0, busy_factor = busy_factor },
+      on_event = function(kind, fields)
+        if kind == "straggler" then lost[fields.slot] = fields.msg end
+      end,
+      model = model.fn(function(request)
+        local command = ({ ["t1/0"] = "while :; do :; done", ["t1/1"] = "sleep 1000" })[request.session:match "t1/%d"]
+        if not command then return "done" end
+        return { content = "", tool_calls = { { name = "run_command", arguments = { command = command } } } }
+      end) }
+    wait_until("stragglers", function() return lost["t1/1"] and (not enough or lost[enough]) end)
+    return lost
+  end
+  local lost = given_up(1e9)
+  lu.assertNil(lost["t1/0"], "what computed was given up")
+  lu.assertStrContains(lost["t1/1"], " 1 times the group's median")
+  lost = given_up(1.5, "t1/0")
+  lu.assertStrContains(lost["t1/0"], " 1.5 times the group's median")
 end
 
 -- ---------------------------------------------------------------- B94

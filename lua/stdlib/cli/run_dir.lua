@@ -24,6 +24,7 @@ local own = {
   { "--oversample", "N", "members beyond the group's size; the first to be scored count", integer = true, default = 0 },
   { "--min-group", "N", "scored members below which a group is dropped", integer = true, default = 2 },
   { "--straggler", "FACTOR", "give up members slower than FACTOR times the group's median", number = true },
+  { "--straggler-busy", "FACTOR", "the same of members whose sandbox computes, when that is longer", number = true },
   { "--group-timeout-s", "SECONDS", "close a group after this time with what is there", number = true },
   { "--run-timeout-s", "SECONDS", "stop the run after this time", number = true },
   { "--max-creating", "N", "sandboxes being created at once", integer = true },
@@ -68,7 +69,7 @@ end
 
 local LEAST = {
   concurrency = 1, n = 1, group_size = 1, limit = 0, attempts = 1, max_errors = 0, quarantine = 1, oversample = 0, min_group = 1,
-  straggler = 1, group_timeout_s = 0.001, run_timeout_s = 0.001, max_creating = 1, max_commands = 1, max_judges = 1,
+  straggler = 1, straggler_busy = 1, group_timeout_s = 0.001, run_timeout_s = 0.001, max_creating = 1, max_commands = 1, max_judges = 1,
 }
 
 local function check_numbers(args)
@@ -76,6 +77,9 @@ local function check_numbers(args)
     if args[name] and args[name] < least then
       return usage(("run-dir: --%s must be at least %g, not %g"):format((name:gsub("_", "-")), least, args[name]))
     end
+  end
+  if args.straggler_busy and not args.straggler then
+    return usage("run-dir: --straggler-busy is about who --straggler gives up", "give both")
   end
   return true
 end
@@ -149,7 +153,7 @@ local function preparer(config, args)
 end
 
 local function runner_options(args, config, model, place, command)
-  local straggler = args.straggler and { factor = args.straggler } or nil
+  local straggler = args.straggler and { factor = args.straggler, busy_factor = args.straggler_busy } or nil
   local tasks = args.dir and (require "agentbox.fs".realpath(args.dir) or args.dir) or nil
   return {
     tasks = args.dir, model = model, n = args.n, group_size = args.group_size, limit = args.limit,

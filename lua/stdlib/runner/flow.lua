@@ -1,5 +1,6 @@
 --- The three fibers that keep a run going: one reads tasks ahead, one starts members while there is room, one looks at the
 --- clock. All of them live until the run is over, and members are started by the second one alone.
+local busy = require "agentbox.runner.busy"
 local err = require "agentbox.err"
 local fiber = require "agentbox.sys.fiber"
 local groups = require "agentbox.runner.group"
@@ -177,13 +178,17 @@ end
 
 -- ---------------------------------------------------------------- the clock
 
+-- Two limits: one that computes may take as long as `busy_factor` says, if that is longer.
 local function stragglers(run, group, now)
   local rule, median = run.opts.straggler, group:median_s()
   if not rule or not median then return end
-  local limit = math.max(rule.min_s, rule.factor * median)
+  local busy_factor = math.max(rule.factor, rule.busy_factor or 0)
+  local idle_s, busy_s = math.max(rule.min_s, rule.factor * median), math.max(rule.min_s, busy_factor * median)
   for _, one in ipairs(group.members) do
-    if one.state == "running" and one.began and now - one.began > limit then
-      member.stop(one, "straggler", ("straggler: more than %.1f s, %g times the group's median"):format(limit, rule.factor))
+    local took_s = one.state == "running" and one.began and now - one.began or 0
+    if took_s > idle_s and (took_s > busy_s or not busy.computes(one, now)) then
+      member.stop(one, "straggler", ("straggler: more than %.1f s, %g times the group's median"):format(
+        took_s > busy_s and busy_s or idle_s, took_s > busy_s and busy_factor or rule.factor))
     end
   end
 end

@@ -31,7 +31,9 @@ local OPTIONS = {
   max_errors = { "number", min = 0, default = 0.5 }, quarantine = { "integer", min = 1, default = 4 },
   oversample = { "integer", min = 0, default = 0 }, min_group = { "integer", min = 1, default = 2 },
   rank = { "function|map" },
-  straggler = { "record", fields = { factor = { "number", min = 1, default = 3 }, min_s = { "number", min = 0, default = 10 } } },
+  straggler = { "record", fields = {
+    factor = { "number", min = 1, default = 3 }, busy_factor = { "number", min = 1 }, min_s = { "number", min = 0, default = 10 },
+  } },
   group_timeout_s = { "number", min = 0.001 }, run_timeout_s = { "number", min = 0.001 },
   max_lead = { "integer", min = 1 }, max_staleness = { "integer", min = 0 },
   policy = { "record", fields = POLICY }, inflight = { "string", enum = { "finish", "restart" }, default = "finish" },

@@ -1,4 +1,5 @@
 --- What those who watch a run see of it: its numbers at any time, and what takes so long.
+local busy = require "agentbox.runner.busy"
 local groups = require "agentbox.runner.group"
 local time = require "agentbox.time"
 
@@ -46,14 +47,6 @@ local function doing(one)
   return ("turn %d: %s"):format(ro.ctx.budget.turns + 1, ro.ctx.doing or "Lua")
 end
 
--- What its sandbox has used so far: one that computes looks like one that hangs, but for this. Asking a container's engine
--- would take too long.
-local function cpu_of(one)
-  local sb = one.rollout and one.rollout.sandbox
-  local usage = sb and sb.kind == "native" and sb:usage()
-  return usage and usage.cpu_s or nil
-end
-
 --- The rollouts that have run for the longest time, what each waits for, and the CPU time that its sandbox has used.
 ---@param n integer
 ---@return { id: string, seconds: number, doing: string, cpu_s?: number }[]
@@ -68,7 +61,7 @@ function Run:slowest(n)
   end)
   list = table.move(list, 1, math.min(n, #list), 1, {})
   for _, row in ipairs(list) do
-    row.doing, row.cpu_s, row.one = doing(row.one), cpu_of(row.one), nil
+    row.doing, row.cpu_s, row.one = doing(row.one), busy.cpu_s(row.one), nil
   end
   return list
 end
