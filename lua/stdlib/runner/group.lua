@@ -13,6 +13,7 @@ local M = {}
 ---@field attempt integer     # from 0
 ---@field seed? integer
 ---@field state "idle"|"waiting"|"running"|"ended"
+---@field look? table   # at its sandbox's CPU time, the last one
 ---@field began? number       # of the running attempt, monotonic
 ---@field result? table       # what was kept of its trajectory
 
