@@ -13,6 +13,7 @@
 #include "lua/sandbox_life.h"
 #include "rt/fs.h"
 #include "rt/poll.h"
+#include "rt/work.h"
 #include "sandbox/zygote.h"
 
 #define BOOT_TIMEOUT_S 60 /* far beyond what a busy machine needs */
@@ -64,7 +65,7 @@ uint64_t abl_oom_kills(const struct abl_sandbox *s)
 static struct abl_sandbox *new_sandbox(lua_State *L, const char *workspace)
 {
     struct abl_sandbox *s = lua_newuserdatauv(L, sizeof *s, ABL_PAIRS);
-    *s = (struct abl_sandbox){.plain = -1, .left = {.root = -1}};
+    *s = (struct abl_sandbox){.plain = -1, .left = {.root = -1}, .left_mounts = -1};
     luaL_setmetatable(L, ABL_SANDBOX);
     if (lua_getfield(L, 1, "env") == LUA_TNIL) {
         lua_pop(L, 1);
@@ -323,9 +324,34 @@ void abl_sandbox_close_outside(struct abl_sandbox *s)
     s->plain = -1;
     free(s->plain_dir);
     s->plain_dir = NULL;
-    if (s->left.root >= 0)
-        close(s->left.root);
-    s->left.root = -1;
+}
+
+/* A tree is unmounted when the last one lets go of it. That waits for all processors, and
+ * so happens on a thread. */
+struct letting_go {
+    int fds[2]; /* owns */
+};
+
+static void let_go(void *arg)
+{
+    struct letting_go *left = arg;
+    ab_wire_close_fds(left->fds, 2);
+    left->fds[0] = left->fds[1] = -1;
+}
+
+static void let_go_free(void *arg)
+{
+    let_go(arg); /* it may not have run */
+    free(arg);
+}
+
+static struct ab_op *start_letting_go(struct ab_loop *loop, struct abl_sandbox *s)
+{
+    struct letting_go *left = ab_xcalloc(1, sizeof *left);
+    struct ab_work work = {.run = let_go, .free = let_go_free, .job = left};
+    *left = (struct letting_go){{s->left.root, s->left_mounts}};
+    s->left.root = s->left_mounts = -1;
+    return ab_work_start(loop, &work);
 }
 
 /* What is done when no process of it is left; NULL when there is none, or was closed. */
@@ -337,6 +363,8 @@ static struct ab_op *begin_close(lua_State *L, struct abl_sandbox *s)
         op = ab_plain_home_close(abl_loop(L), s->home);
     else if (s->sb)
         op = ab_life_close(abl_loop(L), s->sb, false);
+    else if (s->left.root >= 0)
+        op = start_letting_go(abl_loop(L), s);
     s->home = NULL;
     s->sb = NULL;
     return op;

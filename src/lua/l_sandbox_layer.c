@@ -37,12 +37,12 @@ static int push_frozen(lua_State *L, struct ab_op *op)
     struct abl_layer *box = lua_touserdata(L, 2);
     box->layer = ab_life_take_layer(op);
     lua_pushvalue(L, 2);
-    return 1;
+    lua_pushboolean(L, abl_check_sandbox(L, 1)->left.root >= 0);
+    return 2;
 }
 
-/* Sandbox:freeze([look]): ends it and gives its changes as a layer. With look its files
- * can be read until it is closed: its tree is mounted nowhere, and outlives all that ran
- * there. */
+/* Sandbox:freeze([look]) -> layer, looks: ends it and gives its changes as a layer. With
+ * look its files can be read until it is closed, if that is possible here. */
 static int l_freeze(lua_State *L)
 {
     struct ab_err err;
@@ -55,10 +55,8 @@ static int l_freeze(lua_State *L)
     new_layer(L);
     struct ab_anchor *anchor = abl_anchor(L);
     abl_sandbox_close_outside(s);
-    if (look) {
-        s->left = (struct ab_tree){.root = sb->files, .ids = sb->ids};
-        sb->files = -1;
-    }
+    if (look && ab_sandbox_leave_files(sb, &s->left.root, &s->left_mounts))
+        s->left.ids = sb->ids;
     anchor->op = ab_life_close(abl_loop(L), sb, true);
     s->sb = NULL;
     return abl_wait(L, anchor, push_frozen);

@@ -95,9 +95,9 @@ function Sandbox:spawn(command, opts) end
 function Sandbox:close() end
 
 ---@async
----@param look? boolean   # its files can be read until it is closed
+---@param look? boolean   # its files can be read until it is closed, where that is possible
 ---@return agentbox.Layer? layer
----@return agentbox.Err? err
+---@return boolean|agentbox.Err looks_or_err
 function Sandbox:freeze(look) end
 
 ---@async

@@ -19,7 +19,9 @@ local Layered = {}
 ---@return agentbox.Layer? layer
 ---@return agentbox.Err? err
 function Layered:freeze()
-  return self._raw:freeze()
+  local layer, problem = self._raw:freeze()
+  if layer then return layer end
+  return nil, problem
 end
 
 ---Its files so far as a layer, like `freeze`; it lives on. While no process is alive inside, this takes as long for ten

@@ -1,7 +1,7 @@
 --- sandbox/left.lua: what a sandbox left, as a sandbox that is made only when it is needed.
 ---
---- Files that nothing runs in can be read where they are: the tree of a native sandbox outlives its processes. Whoever
---- runs a command there, or changes something, gets a sandbox that begins with that state, and sees nothing of it.
+--- Files that nothing runs in can be read where they are: the tree of a native sandbox outlives its processes, as long as we
+--- hold what it is mounted in. Whoever runs a command there, or changes something, gets a sandbox that begins with that state.
 local async = require "agentbox.async"
 local err = require "agentbox.err"
 local files = require "agentbox.backends._files"
@@ -21,16 +21,17 @@ local function become(self, sb)
 end
 
 -- The kernel's overlay of a tree is gone before the next one stands on its files.
-local function look_away(self)
+local function close_eyes(self)
   self._looks = false
   self._frozen:close()
 end
 
+-- Alone, or after those who still read.
 local function made(self)
   if getmetatable(self) ~= Left then return self end
   local turn <close> = self._lock:acquire() -- luacheck: ignore
   if getmetatable(self) ~= Left then return self end -- another one made it meanwhile
-  look_away(self)
+  close_eyes(self)
   local sb, problem = self._make()
   if not sb then error(problem, 0) end
   if getmetatable(self) == Left then return become(self, sb) end
@@ -41,8 +42,11 @@ end
 local reads = {}
 for _, name in ipairs(READS) do
   reads[name] = function(self, path, to, ...)
-    local seen = rawget(self, "_looks") and not rawequal(to, self) and self._frozen or made(self)
-    return seen[name](seen, path, to, ...)
+    local turn <close> = rawget(self, "_looks") and not rawequal(to, self) and self._lock:acquire() or nil -- luacheck: ignore
+    if turn and rawget(self, "_looks") then return self._frozen[name](self._frozen, path, to, ...) end
+    if turn then turn:release() end
+    local sb = made(self)
+    return sb[name](sb, path, to, ...)
   end
 end
 
@@ -68,15 +72,15 @@ Left.__close = close
 ---@return agentbox.Layer? layer
 ---@return agentbox.Sandbox|agentbox.Err left_or_err
 function M.of(sb, make)
-  local looks = sb.kind == "native" and not files.is_weak(sb) -- else some files can be read only by who is root inside
-  local layer, problem = sb._raw:freeze(looks)
+  -- Of a weak engine some files can be read only by who is root inside.
+  local layer, looks = sb._raw:freeze(sb.kind == "native" and not files.is_weak(sb))
   if not layer then
     sb:close()
-    return nil, err.wrap(problem, "freezing the agent's sandbox")
+    return nil, err.wrap(looks, "freezing the agent's sandbox")
   end
   local self = { _looks = looks, _frozen = sb, _lock = async.semaphore(1), _make = function() return make(layer) end }
   for _, name in ipairs(FACTS) do self[name] = sb[name] end
-  if not looks then sb:close() end
+  if looks ~= true then close_eyes(self) end
   return layer, setmetatable(self, Left)
 end
 
@@ -84,7 +88,9 @@ end
 ---@async
 ---@param left agentbox.Sandbox
 function M.look_away(left)
-  if getmetatable(left) == Left then look_away(left) end
+  if getmetatable(left) ~= Left then return end
+  local turn <close> = left._lock:acquire() -- luacheck: ignore
+  if getmetatable(left) == Left then close_eyes(left) end
 end
 
 return M
