@@ -22,6 +22,7 @@ local M = {}
 ---@field layer? any
 ---@field boot_s number
 ---@field seed_s number
+---@field private sound? boolean   # a sandbox in that state ran what it was told
 local Stage = {}
 Stage.__index = Stage
 
@@ -45,8 +46,11 @@ local function seeded(self)
   began = time.monotonic()
   local pass <close> = limits.enter "commands" -- luacheck: ignore
   local ok
-  ok, problem = seed.run(sb, self.task, { workspace = self.workspace, workdir = self.workdir, owner = self.user })
+  ok, problem = seed.run(sb, self.task, {
+    workspace = self.workspace, workdir = self.workdir, owner = self.user, sound = self.sound,
+  })
   self.seed_s = self.seed_s + time.monotonic() - began
+  self.sound = ok
   if ok then return sb end
   sb:close()
   return nil, problem

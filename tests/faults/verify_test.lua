@@ -73,6 +73,24 @@ function M.test_right_and_wrong()
   attack({})
 end
 
+-- A command that cannot be started says nothing over the work when the sandbox starts no other either.
+function M.test_a_sandbox_that_runs_nothing_is_no_verdict()
+  local command = require "agentbox.verifiers.command"
+  local function judged(break_it)
+    local sb <close> = live.sandbox "native"
+    assert(sb:exec(break_it))
+    return command.run { sandbox = sb, workdir = "/workspace", spec = {
+      type = "command", command = "no-such-program", timeout_s = 60, success_exit_code = 0, reward_success = 1.0, reward_failure = 0.0,
+    } }
+  end
+  local reward, said, facts = judged "true"
+  lu.assertEquals({ reward, said, facts.success }, { 0.0, "exit code 127", false })
+  local none, problem = judged "rm -f /usr/bin/sh /usr/bin/dash /usr/bin/bash"
+  lu.assertNil(none)
+  lu.assertEquals(problem.code, "sandbox")
+  lu.assertStrContains(problem.msg, "cannot run `true`")
+end
+
 function M.test_ways_to_call_pytest()
   for _, command in ipairs { "pytest -q", "python -m pytest tests", "PYTHONPATH=. pytest -q tests -n 2 --dist=load", "python3 -m pytest -q -n2 tests",
     "cd tests && python3 -m pytest -q", "python3 -m pytest -q tests/test_double.py::test_two", "pytest -q -p no:randomly -k two" } do

@@ -1,14 +1,19 @@
 --- verifiers/command.lua: a shell command whose exit code is the verdict.
 ---
 --- The exit code is that of the process, as the kernel gives it; nothing in the output can be taken for it. A command
---- that runs out of time is a failure of the work under test, not of the engine.
+--- that runs out of time is a failure of the work under test, not of the engine. One that could not be started is that, too,
+--- when the sandbox starts others.
 local err = require "agentbox.err"
+local seed = require "agentbox.seed"
 local text = require "agentbox.text"
 
 local M = {}
 
 --- Bytes kept of each stream.
 M.MAX_OUTPUT = 1 << 20
+
+-- A shell's words for what it could not run, or find.
+local NOT_RUN = { [126] = true, [127] = true }
 
 --- Brings an outcome to what every verifier reports.
 ---@param out agentbox.Outcome
@@ -37,6 +42,11 @@ function M.run(ev)
     timeout_s = spec.timeout_s, cwd = ev.workdir, user = ev.user, max_output_bytes = M.MAX_OUTPUT,
   })
   if not out then return nil, problem end
+  if NOT_RUN[out.exit_code] then
+    local sound
+    sound, problem = seed.check(ev.sandbox)
+    if not sound then return nil, problem end
+  end
   local facts = M.facts(out, command)
   facts.success = not out.timed_out and out.exit_code == spec.success_exit_code
   local said = out.timed_out and ("no result within %g s"):format(spec.timeout_s) or "exit code " .. facts.exit_code
