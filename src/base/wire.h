@@ -1,12 +1,11 @@
 /* wire.h - what the engine and agentbox-init say to each other.
  *
- *     engine ──CREATE──► zygote           one socket, one way; end of file kills every
- * sandbox engine ◄──BORN── zygote ┐           one socket per sandbox, made by the engine
- * and passed engine ◄──READY─ pid 1  ├ control   with CREATE; FAILED may stand in for
- * either answer engine ──EXEC──► pid 1  │           KILL here is for everything inside;
- * READY answers it engine ──KILL──► pid 1  ┘ engine ──KILL──► pid 1  ┐           one
- * socket per command, passed with EXEC; closing it engine ◄──EXIT── pid 1  ┘ command
- * means KILL, for both sides; once it is over it may be kept for the next (KEEP, KEPT)
+ *     engine --CREATE-> zygote  one socket, one way; its end kills every sandbox
+ *     engine <--BORN--- zygote  a socket for each sandbox, passed with CREATE; FAILED may
+ *     engine <-READY--- pid 1     stand in for either answer
+ *     engine --EXEC---> pid 1     READY answers it; KILL is for everything inside
+ *     engine --KILL---> pid 1   a socket for each command, passed with EXEC;
+ *     engine <--EXIT--- pid 1     closing it means KILL; it may be kept (KEEP, KEPT)
  *
  * A message is one packet of a SOCK_SEQPACKET socket: a 32-bit type, then the fields in
  * the order of the struct, little endian, strings with their length and a final NUL.

@@ -11,7 +11,7 @@ One that is kept, and used from elsewhere; all of it is over when its owner ends
 
 $ export XDG_RUNTIME_DIR=$PWD; agentbox sandbox shell --hold --name keep 2>log & until agentbox sandbox exec keep -- true 2>/dev/null; do :; done; export XDG_RUNTIME_DIR=$PWD
 > agentbox sandbox ps | awk '{ print $1, $2, $3 }'
-> agentbox sandbox ps --json | python3 -c 'import json, sys; d = json.loads(sys.stdin.read()); print(sorted(d)[:4], d["workspace"])'
+> agentbox sandbox ps --json | python3 -c 'import json, sys; d = json.loads(sys.stdin.read()); print(d["backend"], d["image"], d["workspace"])'
 > agentbox sandbox exec keep -- sh -c 'echo out; echo err >&2; echo x > new; rm /etc/hosts; exit 3'; echo status $?
 > head -c 200000 /dev/zero | agentbox sandbox exec --stdin keep -- sh -c 'cat | wc -c; pwd'
 > agentbox sandbox exec --cwd /tmp keep -- pwd
@@ -22,7 +22,7 @@ $ export XDG_RUNTIME_DIR=$PWD; agentbox sandbox shell --hold --name keep 2>log &
 > agentbox sandbox ps; wait; ls agentbox-sandboxes
 NAME BACKEND IMAGE
 keep native host
-['backend', 'id', 'image', 'memory_bytes'] /workspace
+native host /workspace
 out
 err
 status 3

@@ -224,7 +224,7 @@ function M.save(tasks, to)
     ok, problem = task_.save(task, aside .. "/" .. task.task_id)
     if not ok then break end
   end
-  if ok then ok, problem = fs.rename(aside, to:gsub("/+$", "")) end
+  if ok then ok, problem = fs.rename(aside, (to:gsub("/+$", ""))) end
   return ok, problem
 end
 
