@@ -206,12 +206,14 @@ static int drop_caps(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {{0}};
-    for (int cap = 0; cap <= CAP_LAST_CAP + 8; cap++) {
+    for (int cap = 0; cap < 64; cap++) {
         if (keeps(cap)) {
             data[cap / 32].permitted |= 1u << (cap % 32);
             data[cap / 32].effective |= 1u << (cap % 32);
-        } else if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL) {
-            return -1;
+        } else if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+            if (errno != EINVAL)
+                return -1;
+            break; /* beyond the last that this kernel has */
         }
     }
     return (int)syscall(SYS_capset, &head, data);

@@ -173,6 +173,12 @@ function M.test_commands_find_signals_as_at_a_login()
   for _, set in ipairs { "SigBlk", "SigIgn", "SigCgt" } do lu.assertStrContains(status, set .. ":\t0000000000000000") end
 end
 
+function M.test_no_capability_can_come_back()
+  local status = sh "cat /proc/self/status"
+  for _, set in ipairs { "CapPrm", "CapEff", "CapBnd" } do lu.assertStrContains(status, set .. ":\t00000000800405fb") end
+  lu.assertStrContains(status, "NoNewPrivs:\t1")
+end
+
 function M.test_outer_and_inner_mode_are_exact()
   assert(sb:write("/tmp/s", "x", { mode = 1517 })) -- 02755 octal
   lu.assertEquals(sh "stat -c '%a %u' /tmp/s", "2755 0\n")
