@@ -20,7 +20,7 @@ local NO_CALLS = {}
 
 --- What a second speaker has in common with the first.
 local SHARED = {
-  "task", "sandbox", "rec", "budget", "rand", "log", "workspace", "workdir", "user", "one_by_one", "keep_thinking", "spent",
+  "task", "sandbox", "rec", "budget", "rand", "log", "workspace", "workdir", "user", "one_by_one", "keep_thinking",
 }
 
 local monotonic = time.monotonic
@@ -29,9 +29,15 @@ local new_answer = sys.shape("role", "tool_call_id", "name", "content")
 
 ---@class agentbox.AgentRequest: agentbox.Request
 ---@field clock agentbox.Budget
----@field private _rec agentbox.Recorder
+---@field private _ctx agentbox.Ctx
 ---@field private _leaf? integer
 local Request = {}
+
+-- What the requests of a rollout have in common and no model sends.
+function Request:__index(key)
+  if key == "clock" then return rawget(self, "_ctx").budget end
+  return Request[key]
+end
 
 --- The body around the messages, when the record has their JSON text: a turn encodes only what it added, and what was
 --- said before is copied once.
@@ -39,14 +45,10 @@ local Request = {}
 ---@param tail string   # from the bracket behind the last one on
 ---@return string?
 function Request:history(head, tail)
-  return self._leaf and self._rec:history(self._leaf, self.messages, head, tail)
+  return self._leaf and self._ctx.rec:history(self._leaf, self.messages, head, tail)
 end
 
---- What the requests of a rollout have in common and no model sends.
-local function new_request_meta(ctx)
-  return { __index = { history = Request.history, clock = ctx.budget, _rec = ctx.rec } }
-end
-
+--- Thousands of rollouts have one each, of at most 16 members unless theirs are unusual: a table of 17 is twice as large.
 ---@class agentbox.Ctx
 ---@field task agentbox.Task
 ---@field sandbox agentbox.Sandbox
@@ -63,12 +65,13 @@ end
 ---@field keep_thinking boolean          # reasoning goes back to the server with the history
 ---@field session string                # the same in every request of this rollout
 ---@field sampling? table
----@field doing? "model"|"tools"          # what it waits for now
+---@field doing "model"|"tools"|false     # what it waits for now
 ---@field speaker? string                # of a thread: its name
 ---@field trainable? boolean             # of a thread: whether what it says may be trained on
----@field private request_meta table
----@field spent { model_s: number, tool_s: number }
-local Ctx = {}
+---@field seed? integer
+---@field private performance? agentbox.Performance   # of the rollout's agent
+---@field private call_deadline number|false           # monotonic seconds; of the tools that run
+local Ctx = { one_by_one = false, keep_thinking = true, doing = false, call_deadline = false }
 Ctx.__index = Ctx
 
 -- What says `ctx.log.info(text)` is made when somebody says it: thousands of rollouts have a log that nobody uses.
@@ -84,8 +87,6 @@ end
 ---@return agentbox.Ctx
 function M.ctx(fields)
   fields.messages = json.array {}
-  fields.request_meta = new_request_meta(fields)
-  fields.spent = { model_s = 0, tool_s = 0 }
   fields.log = setmetatable({ fields.rec }, Log)
   return setmetatable(fields, Ctx)
 end
@@ -109,7 +110,7 @@ function Ctx:thread(opts)
   for _, key in ipairs(SHARED) do own[key] = self[key] end
   own.model, own.tools, own.sampling = model, opts.tools or tool_set.new {}, opts.sampling
   own.speaker, own.trainable, own.session = opts.name, opts.trainable, ("%s/%s"):format(self.session, opts.name)
-  own.messages, own.request_meta = json.array {}, new_request_meta(self)
+  own.messages = json.array {}
   setmetatable(own, Ctx)
   if opts.system then own:say(M.message("system", opts.system), "prompt") end
   return own
@@ -136,9 +137,13 @@ end
 function Ctx:say(message, origin, call)
   local messages = self.messages
   messages[#messages + 1] = message
-  local node = self.rec:add(message, origin, call, self.speaker)
-  self.leaf = node
-  return node
+  return self.rec:add(message, origin, call, self.speaker)
+end
+
+--- Lets whoever steps the rollout stop it here, between two turns.
+---@async
+function Ctx:pause()
+  if self.performance then self.performance:pause() end
 end
 
 --- Says something that neither the task nor the model said. It is masked in training.
@@ -215,7 +220,7 @@ end
 local function record_call(self, response, problem, request)
   local name = self.speaker
   return self.rec:call {
-    response = response, error = problem, request = request, leaf = self.leaf, agent = name, thread = name,
+    response = response, error = problem, request = request, leaf = self.rec:leaf_of(name), agent = name, thread = name,
     purpose = name and (self.trainable and "subagent" or "aux") or nil, trainable = self.trainable,
   }
 end
@@ -225,14 +230,14 @@ end
 ---@return agentbox.Response? response
 ---@return agentbox.Err? err
 function Ctx:ask()
-  local wire, began, spent = self.tools:wire(), monotonic(), self.spent
+  local wire, began, spent = self.tools:wire(), monotonic(), self.budget
   local request = setmetatable({
     messages = self.messages, tools = wire, tool_choice = wire and "auto" or nil, sampling = self.sampling,
-    session = self.session, timeout_s = self.budget:step_s(began), _leaf = self.leaf,
-  }, self.request_meta)
+    session = self.session, timeout_s = self.budget:step_s(began), _leaf = self.rec:leaf_of(self.speaker), _ctx = self,
+  }, Request)
   self.doing = "model"
   local response, problem = complete(self.model, request)
-  self.doing = nil
+  self.doing = false
   local waited_s = monotonic() - began
   spent.model_s = spent.model_s + waited_s
   if not response then
@@ -261,11 +266,11 @@ end
 function Ctx:run_tools(calls)
   self.doing = "tools"
   local pass <close> = limits.enter("commands", self.budget) -- luacheck: ignore
-  local began, spent = monotonic(), self.spent
+  local began, spent = monotonic(), self.budget
   local limit = self.budget:step_s(began)
   self.call_deadline = began + limit
   local results = self.tools:run(self, calls, limit)
-  self.call_deadline, self.doing = nil, nil
+  self.call_deadline, self.doing = false, false
   spent.tool_s = spent.tool_s + monotonic() - began
   return results
 end

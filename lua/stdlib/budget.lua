@@ -23,7 +23,9 @@ local LEAST_S = 0.01
 ---@field tokens integer
 ---@field tokens_known boolean       # false once a server did not say
 ---@field on_move? fun(deadline: number?)   # the deadline is another one; nil while the clock stands still
-local Budget = { turns = 0, model_calls = 0, tokens = 0, tokens_known = true } -- until something is spent
+---@field model_s number            # waited for the model
+---@field tool_s number             # and for tools
+local Budget = { turns = 0, model_calls = 0, tokens = 0, tokens_known = true, model_s = 0, tool_s = 0 } -- nothing is spent
 Budget.__index = Budget
 
 ---@param opts { max_turns?: integer, max_model_calls?: integer, max_tokens?: integer, episode_timeout_s: number, step_timeout_s: number }

@@ -85,13 +85,21 @@ local function first_speaker(name, model)
   return last_first
 end
 
+-- What the line says of them; with one more this would be twice as large.
+local function kept_of(opts)
+  return {
+    run_id = opts.run_id, id = opts.id, attempt = opts.attempt, group = opts.group, task = opts.task, model = opts.model,
+    tool_mode = opts.tool_mode, seed = opts.seed,
+  }
+end
+
 --- Starts a record.
 ---@param opts agentbox.RecorderOpts
 ---@return agentbox.Recorder
 function M.new(opts)
   local scratch = opts.scratch
   local self = setmetatable({
-    _opts = opts, _m = texts.new(scratch), _nodes = {}, _said = {}, _contents = {}, _calls = texts.new(scratch),
+    _opts = kept_of(opts), _m = texts.new(scratch), _nodes = {}, _said = {}, _contents = {}, _calls = texts.new(scratch),
     _runs = texts.new(scratch), _sums = calls.sums(), _checker = check.new(), _blobs = texts.map(scratch),
     _first = first_speaker(opts.agent and opts.agent.name or "tool_loop", opts.model and opts.model.name),
     _started = opts.started or time.now(), _notes = {},
@@ -149,16 +157,16 @@ function Recorder:has_agent(name)
 end
 
 --- The last node of a thread.
----@param thread string
+---@param thread? string   # the main one unless given
 ---@return integer?
 function Recorder:leaf_of(thread)
-  if thread == "main" then return self._leaf end
+  if thread == nil or thread == "main" then return self._leaf end
   return self._leaves and self._leaves[thread]
 end
 
 -- The next node of a thread.
 local function grow(self, thread, index)
-  if thread == "main" then
+  if thread == nil or thread == "main" then
     self._leaf = index
   else
     self._leaves = self._leaves or {}
@@ -190,7 +198,6 @@ end
 function Recorder:add(msg, origin, call, thread, parent)
   local index = #self._nodes
   local n = index + 1
-  thread = thread or "main"
   if parent and not (parent >= 0 and parent <= nodes.MAX) then error("no node " .. parent, 2) end
   parent = parent or self:leaf_of(thread)
   local node = nodes.new(origin, parent, call)
@@ -203,7 +210,7 @@ function Recorder:add(msg, origin, call, thread, parent)
   grow(self, thread, index)
   local encoded = encode_clean(msg)
   if not encoded or redact(encoded) ~= encoded then encoded = self:_cleaned(msg, n) end
-  if origin == "prompt" and not self._opts.scratch then encoded = known_prompt(encoded) end
+  if origin == "prompt" and not self._m.log then encoded = known_prompt(encoded) end
   self._m:add(encoded)
   self._nodes[n], self._said[n], self._contents[n] = node, msg, msg.content or false
   if (parent or -1) ~= index - 1 and not self._bent then self._bent = index end
@@ -289,7 +296,7 @@ function Recorder:tool_run(run)
   if t then self._checker:times("tool_runs", index, t[1], t[2]) end
   self._runs:add(put_run(run.args ~= nil and self:_text(run.args, "args") or nil, run.call_id, run.cut,
     error_text(run.error), run.exit, run.is_error == true, run.name, json.null, plain.text(run.result), run.slot,
-    self:_step(self:leaf_of(run.thread or "main")), t and sys.tuple(t[1], t[2]), plain.reason(run.traceback)))
+    self:_step(self:leaf_of(run.thread)), t and sys.tuple(t[1], t[2]), plain.reason(run.traceback)))
   return index
 end
 

@@ -50,7 +50,7 @@ local M = {}
 
 ---@class agentbox.Rollout
 ---@field plan agentbox.Plan
----@field ctx? agentbox.Ctx          # once the sandbox is there
+---@field ctx? agentbox.Ctx          # once the sandbox is there; it has the agent's performance
 ---@field stop? agentbox.Stop        # once the agent has ended, or something failed
 ---@field traj? agentbox.Traj        # at the end
 ---@field ending? { reason: string, detail: string }   # what an abort says, when somebody said why
@@ -82,12 +82,14 @@ function Rollout:_new_ctx()
   local ctx = agent.ctx {
     task = plan.task, sandbox = self.sandbox, model = plan.model, tools = plan.tools, rec = self.rec,
     budget = self.parent and forks.budget(self.parent, plan) or budget.new(plan.limits), rand = rand.new(plans.seed_of(plan)),
-    workspace = plan.spec.workspace, workdir = plan.workdir, user = plan.spec.user,
-    one_by_one = plan.config.parallel_tool_calls == false, keep_thinking = plan.config.include_thinking ~= false,
-    session = plan.id, run_id = plan.run_id, seed = plan.seed, sampling = plan.sampling,
+    workspace = plan.spec.workspace, workdir = plan.workdir, session = plan.id,
   }
+  ctx.user, ctx.seed, ctx.sampling = plan.spec.user, plan.seed, plan.sampling
+  if plan.config.parallel_tool_calls == false then ctx.one_by_one = true end
+  if plan.config.include_thinking == false then ctx.keep_thinking = false end
   for _, message in ipairs(plan.prompt) do ctx:say(message, "prompt") end
   plan.prompt = nil -- the context has it
+  ctx.performance = performance.new(plan.agent, ctx, plan.agent_limits)
   return ctx
 end
 
@@ -108,7 +110,6 @@ function Rollout:_boot()
     self.stop = stop_of_boot(problem)
     return
   end
-  self.sandbox_kind, self.image_id = self.sandbox.kind, self.sandbox.image_id
   local fine
   fine, problem = self:_check_setup()
   if not fine then
@@ -117,7 +118,6 @@ function Rollout:_boot()
     return
   end
   self.ctx = self:_new_ctx()
-  self.performance = performance.new(plan.agent, self.ctx, plan.agent_limits)
 end
 
 function Rollout:_check_setup()
@@ -190,7 +190,7 @@ end
 
 --- Ends the rollout as a trajectory. What is not known by now stays out.
 function Rollout:_conclude()
-  if self.performance then self.performance:close() end
+  if self.ctx then self.ctx.performance:close() end
   self:_close_tools()
   self.traj = self.rec:finish(result.of(self))
   self:_release()
@@ -215,8 +215,9 @@ function Rollout:step(n)
     end
   end
   if not self.stop then
-    self.performance:advance(n or 1)
-    self.stop = self.stop or self.performance.stop
+    local agents = self.ctx.performance
+    agents:advance(n or 1)
+    self.stop = self.stop or agents.stop
   end
   return self.stop == nil
 end
@@ -253,11 +254,10 @@ local function child(parent, plan, opts, sb)
   plan.prompt = forks.prompt(parent)
   local self = setmetatable({
     plan = plan, opts = forks.options(parent, opts), began = time.monotonic(), booted = true, parent = parent,
-    stage = parent.stage:share(), sandbox = sb, sandbox_kind = sb.kind, image_id = sb.image_id,
+    stage = parent.stage:share(), sandbox = sb,
   }, Rollout)
   self.rec = new_record(plan, self.opts)
   self.ctx = self:_new_ctx()
-  self.performance = performance.new(plan.agent, self.ctx, plan.agent_limits)
   return self
 end
 
@@ -290,7 +290,7 @@ function Rollout:adopt(fork)
   if not fork then return end
   if fork.parent ~= self then error("rollout:adopt: not a fork of this rollout", 2) end
   if self.traj then error("rollout:adopt: the rollout has ended", 2) end
-  if self.performance then self.performance:close() end
+  if self.ctx then self.ctx.performance:close() end
   self:_close_tools()
   local on_end, parent, owns_model = self.opts.on_end, self.parent, self.plan.owns_model
   self.plan.owns_model = nil
@@ -350,6 +350,8 @@ function M.start(opts)
     list, problem = restored(opts, 1, function() return plan end)
     return list and list[1], problem
   end
+  -- All that is asked for from here on; the plan has the rest.
+  opts = { on_end = opts.on_end, checks = opts.checks, metadata = opts.metadata, attempt = opts.attempt, group = opts.group }
   return setmetatable({ plan = plan, opts = opts, rec = new_record(plan, opts), began = time.monotonic() }, Rollout)
 end
 
@@ -364,6 +366,7 @@ end
 ---@return agentbox.Err? err
 function M.run(opts)
   local ro <close>, problem = M.start(opts) -- luacheck: ignore
+  opts = nil -- luacheck: ignore
   if not ro then return nil, problem end
   return ro:finish()
 end

@@ -29,7 +29,7 @@ function M.commit(sb, text, opts)
   local frozen <close>, bad = sb:freeze()
   if not frozen then return nil, bad end
   local made
-  made, problem = layers.pack(self, frozen, ids, { skip = sb._network and sb._network ~= "none" and "etc/resolv.conf" or nil })
+  made, problem = layers.pack(self, frozen, ids, { skip = sb._spec.network and sb._spec.network ~= "none" and "etc/resolv.conf" or nil })
   if not made then return nil, problem end
   local all = table.move(base.layers, 1, #base.layers, 1, {})
   table.move(made, 1, #made, #all + 1, all)

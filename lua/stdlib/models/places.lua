@@ -57,7 +57,10 @@ function M.new(urls, opts)
     _requests = opts.requests_per_minute and rate.new(opts.requests_per_minute),
     _tokens = opts.tokens_per_minute and rate.new(opts.tokens_per_minute), _mean = 0,
   }, Places)
-  for i, url in ipairs(urls) do self._list[i] = place_of(url, opts) end
+  for i, url in ipairs(urls) do
+    self._list[i] = place_of(url, opts)
+    self._list[i].owner = self
+  end
   return self
 end
 
@@ -143,8 +146,8 @@ end
 
 ---@class agentbox.Turn
 ---@field place agentbox.Place
----@field waited_s number
-local Turn = {}
+---@field waited_s number|false     # false until it is known
+local Turn = {} -- a fifth member, which only budgets of tokens need, makes it twice as large
 Turn.__index = Turn
 
 -- Through everything that may hold a call back. What was waited for may have changed meanwhile, so it is asked again.
@@ -161,7 +164,7 @@ local function pass_through(self, session, failed, deadline)
     else
       local pass, late = place.gate:enter(left)
       if not pass then return nil, late end
-      local turn = setmetatable({ place = place, _pass = pass, _owner = self, _began = time.monotonic() }, Turn)
+      local turn = setmetatable({ place = place, waited_s = false, _pass = pass, _began = time.monotonic() }, Turn)
       if hold_s(place) == 0 and (not probe or place.down and not place.probing) then
         if probe then place.probing, turn._probe = true, true end
         return turn
@@ -184,12 +187,11 @@ local function wait_for_budget(self)
   end
 end
 
-local function spend(self, bytes)
+local function spend(self, bytes, turn)
   if self._requests then self._requests:take(1) end
-  if not self._tokens then return nil end
-  local guess = bytes / 4 + self._mean
-  self._tokens:take(guess)
-  return guess
+  if not self._tokens then return end
+  turn._guess = bytes / 4 + self._mean
+  self._tokens:take(turn._guess)
 end
 
 --- Waits until a request may leave. The caller says with `turn:done` how it went, and releases the turn on every path:
@@ -202,7 +204,8 @@ function Places:enter(call)
   local began = time.monotonic()
   if not must_wait(self, call.session, call.failed) then
     local turn = pass_through(self, call.session, call.failed, began + 60)
-    turn._guess, turn.waited_s = spend(self, call.bytes or 0), 0
+    turn.waited_s = 0
+    spend(self, call.bytes or 0, turn)
     return turn
   end
   if call.clock then call.clock:hold() end
@@ -215,7 +218,7 @@ function Places:enter(call)
   if not turn then return nil, problem end
   local done <close> = setmetatable({}, { __close = function() if not turn.waited_s then turn:release() end end }) -- luacheck: ignore
   wait_for_budget(self)
-  turn._guess = spend(self, call.bytes or 0)
+  spend(self, call.bytes or 0, turn)
   turn.waited_s = time.monotonic() - began
   turn._began = time.monotonic()
   return turn
@@ -280,7 +283,8 @@ end
 ---@param how "ok"|"busy"|"bad"
 ---@param facts? { after_s?: number, tokens?: integer }
 function Turn:done(how, facts)
-  local self_, place, tokens = self._owner, self.place, facts and facts.tokens
+  local place, tokens = self.place, facts and facts.tokens
+  local self_ = place.owner
   if self._guess then
     local used = tokens or how ~= "ok" and 0 or self._guess
     self_._tokens:take(used - self._guess)

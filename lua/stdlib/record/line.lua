@@ -195,7 +195,7 @@ function M.build(rec, result)
   local line = {
     schema = M.SCHEMA, run = opts.run_id, id = opts.id, attempt = opts.attempt or 0,
     group = opts.group and rec:_raw(opts.group, "group"), task = task_of(rec),
-    agent = rec:_raw(opts.agent or { name = rec._first.name }, "agent"), agents = agents_of(rec), policy = policy_of(rec),
+    agent = rec:_raw({ name = rec._first.name }, "agent"), agents = agents_of(rec), policy = policy_of(rec),
     status = result.status, final_status = result.final_status, stop = stop_of(result.stop),
     reward = reward_of(rec, result), use = null,
     tool_mode = opts.tool_mode, seed = opts.seed, tools = rec._tools and sys.trusted(rec._tools),

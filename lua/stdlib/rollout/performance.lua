@@ -79,11 +79,15 @@ function M.new(agent, ctx, limits)
   local self = setmetatable({
     agent = agent, ctx = ctx, limits = limits, allowance = 0, paused = false, ended = false,
   }, Performance)
-  ctx.pause = function()
-    if self.allowance <= 0 then wait_for_turns(self) end
-    self.allowance = self.allowance - 1
-  end
+  ctx.performance = self
   return self
+end
+
+--- Called by the agent at the top of each turn.
+---@async
+function Performance:pause()
+  if self.allowance <= 0 then wait_for_turns(self) end
+  self.allowance = self.allowance - 1
 end
 
 --- Lets the agent take up to `turns` turns and waits until it has, or has ended.

@@ -76,11 +76,38 @@ local function agent_config(opts)
   return config
 end
 
+-- What of two rollouts says the same is one table: thousands of them wait.
+local function shared()
+  local last = {}
+  return function(made)
+    for key, value in pairs(made) do
+      if last[key] ~= value then
+        last = made
+        return made
+      end
+    end
+    for key in pairs(last) do
+      if made[key] == nil then
+        last = made
+        return made
+      end
+    end
+    return last
+  end
+end
+
+local shared_limits, shared_agent_limits = shared(), shared()
+
+local plain_loop
+
 local function agent_of(config)
   local what = config.run or config.name
   local loop = {}
   for _, name in ipairs(LOOP) do loop[name] = config[name] end
-  if what == nil or what == "tool_loop" then return agent.tool_loop(loop), nil, "tool_loop" end
+  if what == nil or what == "tool_loop" then
+    plain_loop = plain_loop or agent.tool_loop()
+    return next(loop) and agent.tool_loop(loop) or plain_loop, nil, "tool_loop"
+  end
   if next(loop) then return bad("agent: hooks and limits of the tool loop do not apply to another agent") end
   return agent.resolve(what)
 end
@@ -189,12 +216,12 @@ local function complete(plan, opts)
     name = config.prompt or (plan.tool_mode == "shell" and "shell" or "structured"),
   }
   if not plan.prompt then return nil, problem end
-  plan.limits = {
+  plan.limits = shared_limits {
     max_turns = config.max_steps or the_task.max_steps or M.DEFAULTS.max_steps, max_tokens = config.max_tokens,
     max_model_calls = config.max_model_calls, step_timeout_s = config.step_timeout_s or M.DEFAULTS.step_timeout_s,
     episode_timeout_s = config.episode_timeout_s or the_task.timeout_s or M.DEFAULTS.episode_timeout_s,
   }
-  plan.agent_limits = {
+  plan.agent_limits = shared_agent_limits {
     cpu_s = config.cpu_s or M.DEFAULTS.agent_cpu_s,
     memory_bytes = (config.memory_mb or M.DEFAULTS.agent_memory_mb) << 20,
   }

@@ -25,7 +25,7 @@ local function metadata_of(ro)
 end
 
 local function timing_of(ro)
-  local spent = ro.ctx and ro.ctx.spent or {}
+  local spent = ro.ctx and ro.ctx.budget or {}
   return {
     boot_ms = ms(ro.stage and ro.stage.boot_s), seed_ms = ms(ro.stage and ro.stage.seed_s), score_ms = ms(ro.score_s),
     model_ms = ms(spent.model_s), tool_ms = ms(spent.tool_s), total_ms = ms(time.monotonic() - ro.began),
@@ -71,12 +71,13 @@ function M.of(ro)
   local plan, stop = ro.plan, ro.stop
   local steps = ro.ctx and ro.ctx.budget.turns or 0
   local out = outcome.of(stop, ro.verdict, steps, plan.config)
-  local kind = ro.sandbox_kind or plan.spec.backend
+  local kind, image_id = plan.spec.backend, nil
+  if ro.sandbox then kind, image_id = ro.sandbox.kind, ro.sandbox.image_id end
   return {
     status = out.status, final_status = out.final_status,
     stop = { reason = stop.reason, class = out.class, detail = stop.detail },
     outcome = out.raw, reward = reward_of(ro, out), verify = verify_part(ro.verdict), timing = timing_of(ro),
-    sandbox = { kind = kind, id = plan.spec.name, image = plan.spec.image, image_id = ro.image_id,
+    sandbox = { kind = kind, id = plan.spec.name, image = plan.spec.image, image_id = image_id,
       conform = require "agentbox.conform.verdict".of(kind or "native"), network = network_of(ro) },
     error = out.final_status == "error" and (stop.detail or stop.reason) or nil,
     metadata = metadata_of(ro), tamper = ro.tamper, artifacts = ro.artifacts,

@@ -123,7 +123,7 @@ end
 ---@return agentbox.ToolSet
 function M.new(tools)
   local offer = offer_of(tools)
-  return setmetatable({ tools = offer.tools, by_name = offer.by_name, states = {}, _wire = offer.wire }, Set)
+  return setmetatable({ tools = offer.tools, by_name = offer.by_name, _wire = offer.wire }, Set)
 end
 
 ---@return string[]
@@ -207,11 +207,12 @@ end
 local function open_and_run(self, tool, ctx, args)
   local state
   if tool.open then
-    local held = self.states[tool]
+    local held = self.states and self.states[tool]
     if not held then
       local value, problem = tool.open(ctx)
       if value == nil and problem ~= nil then return nil, problem end
       held = { value = value }
+      self.states = self.states or {}
       self.states[tool] = held
     end
     state = held.value
@@ -325,7 +326,7 @@ end
 ---@return string[] problems
 function Set:close()
   local problems = {}
-  for tool, held in pairs(self.states) do
+  for tool, held in pairs(self.states or {}) do
     self.states[tool] = nil
     if tool.close then
       local ok, problem = guard.call(tool.close, known_of(tool).limits, CLOSE_TIMEOUT_S, held.value)
