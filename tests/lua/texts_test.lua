@@ -56,9 +56,31 @@ function M.test_what_was_put_in_comes_out()
       list:set(7, "another")
       lu.assertEquals({ list:get(7), list:get(8) }, { "another", given[8] })
       lu.assertEquals(list:joined(8):sub(-#given[8] - 10), "," .. "another," .. given[8] .. "]")
+      list:set(60, "the last") -- which joined has put into the log already
+      lu.assertEquals(list:joined(60):sub(-#given[59] - 11), "," .. given[59] .. ",the last]")
+      lu.assertEquals(list:all()[60], "the last")
       list:close()
     end
   end
+end
+
+function M.test_the_last_text_waits_for_another_in_its_place()
+  local list = texts.new(file)
+  for i = 1, 5 do
+    list:add("text " .. i)
+    lu.assertEquals(type(list[i]), "string")
+    list:set(i, "whole " .. i)
+    lu.assertEquals(type(list[i]), "number") -- nothing of it stays in memory
+  end
+  lu.assertEquals(list:joined(5), "[whole 1,whole 2,whole 3,whole 4,whole 5]")
+  list:close()
+  list = texts.new(file)
+  list:add "text"
+  lu.assertEquals(list:joined(1), "[text]")
+  list:set(1, "another")
+  list:add "more"
+  lu.assertEquals(list:joined(2), "[another,more]")
+  list:close()
 end
 
 function M.test_the_file_is_as_large_as_what_is_alive()

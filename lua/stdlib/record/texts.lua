@@ -1,7 +1,8 @@
 --- Texts of a record, by their number: in memory, or in a log on the disk until the record is put together.
 ---
---- The last text stays in memory until the next one comes: something may still be added to it. Those before it are in
---- the log, and what is held of each is one integer; where the disk has no room they stay in memory, too.
+--- The last text stays in memory until another one is put in its place or the next one comes: something may still be
+--- added to it. The others are in the log, and what is held of each is one integer; where the disk has no room they stay
+--- in memory, too.
 local M = {}
 
 --- A list; its elements are places in the log, or the texts themselves. Thousands of rollouts have a few of them each,
@@ -47,8 +48,9 @@ end
 ---@param n integer
 ---@param text string
 function Texts:set(n, text)
-  if n < #self then self.apart = true end
+  if type(self[n]) ~= "string" or n < #self then self.apart = true end
   self[n] = text
+  if self.log and n == #self then settle(self) end
 end
 
 --- The first `n` texts as one JSON array, in a text that begins and ends with what is given.

@@ -93,16 +93,18 @@ end
 local function perform(run, member)
   local opts, made = options(run, member)
   if not opts then return nil, made end
+  local id, asked = opts.id, opts.model
   opts.on_end = function(traj) member.traj = traj end
   local done <close> = setmetatable({}, { __close = function() -- luacheck: ignore
-    run.by_id[opts.id] = nil
-    opts.model:forget(opts.id)
+    run.by_id[id] = nil
+    asked:forget(id)
     if made and made.close then made:close() end
   end })
   local ro <close>, bad = rollout.start(opts) -- luacheck: ignore
+  opts = nil -- luacheck: ignore
   if not ro then return nil, bad end
-  member.rollout, member.id = ro, opts.id
-  run.by_id[opts.id] = member
+  member.rollout, member.id = ro, id
+  run.by_id[id] = member
   return ro:finish()
 end
 
