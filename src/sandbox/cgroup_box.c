@@ -303,7 +303,10 @@ static bool same_limits(const struct ab_limits *a, const struct ab_limits *b)
     return a->memory_bytes == b->memory_bytes && a->pids == b->pids && a->cpus == b->cpus;
 }
 
-/* True when nobody is in it and little is left of those who were. */
+/* True when nobody is in it and little is left of those who were. What they used is read
+ * now and not when they ended: among many, who asks for the CPU of one waits until the
+ * kernel has found it among all that ran since, and most of a crowd's are not used
+ * again. */
 static bool renew(struct ab_cgroup *cg)
 {
     char text[1024];
@@ -318,6 +321,8 @@ static bool renew(struct ab_cgroup *cg)
              cg->limits.memory_bytes / LEFT_AT_MOST ||
          write_member(cg, MEMORY, "memory.max_usage_in_bytes", "0") < 0))
         return false;
+    cg->oom_before = count_oom_kills(cg);
+    cg->cpu_before_us = cpu_us(cg);
     return true;
 }
 
@@ -387,8 +392,6 @@ void ab_cgroup_remove(struct ab_cgroup *cg)
         discard(cg);
         return;
     }
-    cg->oom_before = count_oom_kills(cg);
-    cg->cpu_before_us = cpu_us(cg);
     if (cg->oom_fd >= 0)
         close(cg->oom_fd);
     cg->oom_fd = -1;
