@@ -269,6 +269,11 @@ end
 function M.open(run, given)
   local opts = schema.options(given, OPTIONS, "run:serve")
   if not run.opts.grouping then error("run:serve: the run has no groups: give group_size or n", 3) end
+  local before, size = run.size_before, run.opts.size
+  if before and before ~= size then -- a trainer gets one group of a task, all of whose rewards are compared with each other
+    return nil, err.new("config", ("run:serve: the run gave groups of %d rollouts, not of %d: its tasks would come again, with those that "
+      .. "their groups lack; go on with groups of %d, or begin another run"):format(before, size, before))
+  end
   local self = setmetatable({
     run = run, stale_groups = 0, _inbox = opts.inbox, _instance = rand.uuid4(), _stale = opts.stale,
   }, Serve)

@@ -34,6 +34,14 @@ agentbox: serve: --group-size must be at least 2, not 1
 Try 'agentbox serve --help' for more information.
 [exit 2]
 
+A trainer gets one group of a task: one that goes on has the size that it had.
+
+$ agentbox serve runs/g --group-size 4 -m scripted:done.json --backend none; wc -l <runs/g/groups.jsonl
+agentbox: serve: the run's groups have 2 rollouts, not 4
+Leave --group-size out to go on, or begin another run.
+1
+[exit 0]
+
 $ agentbox run-dir --resume runs/g
 agentbox: runs/g: not a run of run-dir
 Try 'agentbox run-dir --help' for more information.

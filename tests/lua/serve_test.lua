@@ -178,6 +178,23 @@ function M.test_acknowledged_out_of_order_is_acknowledged_after_a_crash()
   test.eq({ run.cursor, #trainer:groups() }, { 4, 0 })
 end
 
+-- What a larger group would have besides is no group of its own.
+function M.test_a_run_that_goes_on_keeps_the_size_of_its_groups()
+  local tmp <close> = runs.tmp()
+  local opts = { tasks = runs.tasks(2), n = 2, out = tmp.path, run_id = "r" }
+  do
+    local run <close> = runs.start(opts)
+    local _ <close> = open(run)
+    run:wait()
+  end
+  opts.resume, opts.n = true, 4
+  local run <close> = runs.start(opts)
+  local door, problem = serve.open(run, { listen = "127.0.0.1:0" })
+  test.eq({ door, problem.code }, { nil, "config" })
+  test.contains(problem.msg, "groups of 2 rollouts, not of 4")
+  test.contains(problem.msg, "begin another run")
+end
+
 function M.test_tasks_come_once_and_survive()
   local tmp <close> = runs.tmp()
   local function opts(inbox, resume)

@@ -293,6 +293,8 @@ function M.run(args, command)
     if not config then return nil, err end
     place, err = find_run(args, config, command)
     if not place then return nil, err end
+    if command.goes_on then fine, err = command.goes_on(args, place.doc.args) end
+    if not fine then return nil, err end
     recall(args, place)
   end
   if not args.dir and not command.open then return usage "run-dir: a folder of tasks is needed" end

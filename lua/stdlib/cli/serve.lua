@@ -18,7 +18,7 @@ local own = {
   { "--tasks", "DIR", "a folder of tasks to begin with" },
   { "--epochs", "N", "go through --tasks N times: N groups of each task", integer = true, default = 1 },
   { "--last", "no more tasks come than those of --tasks" },
-  { "--group-size", "N", "rollouts of each task", integer = true, default = 8 },
+  { "--group-size", "N", "rollouts of each task; a run that goes on keeps its own", integer = true, default = 8 },
   { "--max-lead", "N", "closed groups that may wait for an acknowledgement", integer = true, default = 8 },
   { "--weights", "N", "the version of the weights to begin with", integer = true },
   { "--max-staleness", "N", "versions that a rollout may be behind", integer = true },
@@ -42,6 +42,19 @@ end
 
 M.options = options()
 
+local GROUP_SIZE = 8
+
+-- A trainer compares the rewards of a task's group with each other, and gets one such group: not a second one of what a larger
+-- group would have had besides.
+local function goes_on(args, before)
+  local size = before.group_size or GROUP_SIZE
+  if not args.group_size or args.group_size == size then return true end
+  return nil, {
+    code = "usage", hint = "Leave --group-size out to go on, or begin another run.",
+    msg = ("serve: the run's groups have %d rollouts, not %d"):format(size, args.group_size),
+  }
+end
+
 local LEAST = { group_size = 2, max_lead = 1, weights = 0, max_staleness = 0, epochs = 1 }
 
 -- The tasks of a folder, so many times.
@@ -55,7 +68,7 @@ end
 local function ready(opts, args)
   opts.tasks = require "agentbox.serve".inbox(args.dir and passes(args.dir, args.epochs or 1) or nil)
   opts.tasks.ended = args.last == true
-  opts.n, opts.group_size = args.group_size or 8, nil
+  opts.n, opts.group_size = args.group_size or GROUP_SIZE, nil
   opts.max_lead, opts.max_staleness = args.max_lead or 8, args.max_staleness
   opts.policy = args.weights and { version = args.weights } or nil
   opts.inflight = args.restart_calls and "restart" or "finish"
@@ -83,7 +96,7 @@ function M.run(args)
     args.out, args.run_id = path:match "^(.*)/[^/]*$" or ".", path:match "[^/]*$"
   end
   args.dir, args.tasks = args.tasks, nil
-  return run_dir.run(args, { name = "serve", options = M.options, ready = ready, open = open })
+  return run_dir.run(args, { name = "serve", options = M.options, ready = ready, open = open, goes_on = goes_on })
 end
 
 return M

@@ -61,7 +61,8 @@ function Run:_recall()
   self.before = self.store:finished(function(row) self:_suspected(row) end)
   for facts in self.store:groups(0) do
     local of = facts.of or facts.id
-    self.closed_before[of] = math.max(self.closed_before[of] or 0, (facts.from or 0) + facts.size)
+    self.size_before = (facts.from or 0) + facts.size
+    self.closed_before[of] = math.max(self.closed_before[of] or 0, self.size_before)
     self.tally:group(facts)
     if facts.dropped then self.acknowledged[facts.seq] = true end
   end
