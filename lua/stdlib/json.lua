@@ -34,6 +34,7 @@ M.null = sys.null
 --- A subtree kept as text. It is valid JSON; `encode` copies it, with line breaks made spaces.
 ---@class agentbox.JsonRaw: userdata
 ---@field text fun(self: agentbox.JsonRaw): string    # as it was in the source
+---@field has fun(self: agentbox.JsonRaw, text: string): boolean   # whether the text stands in it
 ---@field decode fun(self: agentbox.JsonRaw): any     # a new value every time
 
 --- Parses one JSON text. Of repeated keys the last wins; nesting beyond 1024 is an error.

@@ -29,11 +29,14 @@ static int collect(struct ab_sched *s, int what, int kb)
 }
 
 /* A collection visits all that is alive, so its cost is shared by what was allocated
- * since the last one: the more, the cheaper. But a heap of thousands of rollouts that
- * wait may not double before it is looked at again, as Lua would have it. */
+ * since the last one: the more, the cheaper. A command with nothing but the library in
+ * its heap may leave some megabytes; but a heap of thousands of rollouts that wait may
+ * not double before it is looked at again, as Lua would have it. */
 static int slack_percent(size_t bytes)
 {
-    enum { SMALL_BYTES = 8 << 20, LARGE_BYTES = 128 << 20 };
+    enum { TINY_BYTES = 4 << 20, SMALL_BYTES = 8 << 20, LARGE_BYTES = 128 << 20 };
+    if (bytes <= TINY_BYTES)
+        return 300;
     return bytes <= SMALL_BYTES ? 100 : bytes <= LARGE_BYTES ? 40 : 20;
 }
 

@@ -1,6 +1,7 @@
 #include "lua/json_raw.h"
 
 #include <lauxlib.h>
+#include <string.h>
 
 #include "lua/buffer.h"
 #include "lua/json_value.h"
@@ -140,6 +141,16 @@ static int l_raw_text(lua_State *L)
     return 1;
 }
 
+/* raw:has(text): whether the text stands in it. */
+static int l_raw_has(lua_State *L)
+{
+    size_t len, wanted;
+    const char *s = abl_json_raw_text(L, 1, &len);
+    const char *text = luaL_checklstring(L, 2, &wanted);
+    lua_pushboolean(L, memmem(s, len, text, wanted) != NULL);
+    return 1;
+}
+
 /* raw:decode(): the value, every time a new one. It was valid when it was cut out. */
 static int l_raw_decode(lua_State *L)
 {
@@ -170,6 +181,7 @@ void abl_json_register_raw(lua_State *L)
 {
     static const luaL_Reg raw[] = {{"__tostring", l_raw_text},
                                    {"text", l_raw_text},
+                                   {"has", l_raw_has},
                                    {"decode", l_raw_decode},
                                    {NULL, NULL}};
     abl_json_new_type(L, RAW_TYPE, &raw_key, raw);

@@ -252,6 +252,20 @@ static int l_raw(lua_State *L)
     return rc == 0 ? 1 : abl_push_err(L, &err, "json.raw");
 }
 
+/* valid(text) -> whether it is one JSON text */
+static int l_valid(lua_State *L)
+{
+    size_t len;
+    struct ab_err err;
+    struct ab_json_opts opts = {.raw_root = true};
+    const char *text = luaL_checklstring(L, 1, &len);
+    lua_settop(L, 1);
+    struct ab_json *doc = abl_json_take(L);
+    lua_pushboolean(L, ab_json_parse(doc, text, len, &opts, &err) == 0);
+    abl_json_return(L, 2);
+    return 1;
+}
+
 /* trusted(text) -> Raw: text that our own encoder made, on trust */
 static int l_trusted(lua_State *L)
 {
@@ -286,6 +300,7 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"is_object", l_is_object},
         {"keys", l_keys},
         {"raw", l_raw},
+        {"valid", l_valid},
         {"lay_out", l_lay_out},
         {"trusted", l_trusted},
         {"type", l_type},

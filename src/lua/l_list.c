@@ -50,9 +50,23 @@ static int l_only(lua_State *L)
     return 1;
 }
 
+/* new(count, n) -> count tables, each with room for n elements: a list that grows by one
+ * is moved at every power of two. */
+static int l_new(lua_State *L)
+{
+    lua_Integer count = luaL_checkinteger(L, 1), n = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, count > 0 && count <= 16, 1, "1 to 16");
+    luaL_argcheck(L, n >= 0 && n <= 1 << 24, 2, "0 to 16777216");
+    luaL_checkstack(L, (int)count, NULL);
+    for (lua_Integer i = 0; i < count; i++)
+        lua_createtable(L, (int)n, 0);
+    return (int)count;
+}
+
 int luaopen_agentbox_sys_list(lua_State *L)
 {
-    static const luaL_Reg lib[] = {{"same", l_same}, {"only", l_only}, {NULL, NULL}};
+    static const luaL_Reg lib[] = {
+        {"same", l_same}, {"only", l_only}, {"new", l_new}, {NULL, NULL}};
     luaL_newlib(L, lib);
     return 1;
 }

@@ -33,7 +33,7 @@ local function arguments_of(text, slice, opts, found)
   if opts.tool_args == "object" then
     local value = text and json.decode(text)
     if json.is_object(value) then return json.encode(value) end
-  elseif text and text:find "^%s*{" and json.raw(text) then -- its grammar is checked, nothing is made of it
+  elseif text and text:find "^%s*{" and sys.valid(text) then -- its grammar is checked, nothing is made of it
     return slice
   end
   found.bad = found.bad + 1

@@ -2,6 +2,7 @@
 --- chat completion object (OpenAI API specification of 2025); log-probs and token ids stay JSON text, unless
 --- the server broke its reply into lines, which a line of JSON cannot hold.
 local json = require "agentbox.json"
+local lists = require "agentbox.sys.list"
 local sys = require "agentbox.sys.json"
 local tokens = require "agentbox.record.tokens"
 
@@ -44,7 +45,7 @@ local first_of = sys.sheet { choice = "&choices.[1]" }
 ---@return table<integer, string> choices
 ---@return table<integer, string> responses
 function M.texts(t, wanted)
-  local own, choices, responses, texts, calls = t.call_columns.choice, {}, {}, {}, {}
+  local own, choices, responses, texts, calls = t.call_columns.choice, lists.new(4, t.call_columns.n)
   for i = 1, t.call_columns.n do
     choices[i] = wanted[i] and own[i] or nil
     local text = wanted[i] and not choices[i] and t:response_text(i)

@@ -6,6 +6,7 @@
 local chat = require "agentbox.formats._chat"
 local choice = require "agentbox.formats._choice"
 local json = require "agentbox.json"
+local lists = require "agentbox.sys.list"
 local plane = require "agentbox.sys.plane"
 local sys = require "agentbox.sys.json"
 local tokens = require "agentbox.record.tokens"
@@ -38,10 +39,12 @@ local function last_of(times) return times:match "^.*[,%[]([^,%[%]]+)%]$" end
 -- The graph while it is made: columns of its nodes; `at` is the node of the record (from 1), `current` where each of those stands
 -- in the newest branch, `ends` the call whose prompt and output a path's ids are up to a node.
 local function new_graph(t, lost)
+  local n = t.columns.n
+  local current, parent, at, sampled, stamp = lists.new(5, n)
   return {
-    t = t, lost = lost, n = 0, current = {}, place = {}, ends = {}, memo = {}, evidence = choice.evidence(t),
+    t = t, lost = lost, n = 0, current = current, place = {}, ends = {}, memo = {}, evidence = choice.evidence(t),
     started = json.encode(t.line.started),
-    parent = {}, at = {}, sampled = {}, stamp = {}, ids = {}, mask = {}, lp = {},
+    parent = parent, at = at, sampled = sampled, stamp = stamp, ids = {}, mask = {}, lp = {},
   }
 end
 
@@ -58,7 +61,7 @@ local function list_of(graph)
   local nodes = graph.t.columns
   local roles, thoughts, reasonings, ids = nodes.role, nodes.thought, nodes.reasoning, nodes.id
   local all_calls = tool_calls_of(sys.cells(nodes, "calls"))
-  local role, thought, calls, id = {}, {}, {}, {}
+  local role, thought, calls, id = lists.new(4, graph.n)
   for n, at in ipairs(graph.at) do
     role[n] = ROLES[roles[at]]
     if role[n] == "assistant" then
@@ -185,7 +188,7 @@ end
 ---@return agentbox.JsonRaw
 function M.calls(t, place)
   local calls, policy = t.call_columns, choice.plain(t.line.policy.model)
-  local node, model, finish, usage, time, problem = {}, {}, {}, {}, {}, {}
+  local node, model, finish, usage, time, problem = lists.new(6, calls.n)
   for i = 1, calls.n do
     local norm = calls.norm[i]
     node[i], model[i] = calls.out[i] and place[calls.out[i]], calls.model[i] or policy

@@ -8,6 +8,7 @@ local choice = require "agentbox.formats._choice"
 local columns = require "agentbox.record.columns"
 local document = require "agentbox.formats._document"
 local json = require "agentbox.json"
+local lists = require "agentbox.sys.list"
 local outcome = require "agentbox.outcome"
 local sys = require "agentbox.sys.json"
 local time = require "agentbox.sys.time"
@@ -67,8 +68,8 @@ end
 
 local function messages_of(t, path, lost)
   local nodes, runs = t.columns, t.run_columns
-  local role, name, thought, raw, call, wanted = {}, {}, {}, {}, {}, {}
-  local all_calls, calls = tool_calls_of(sys.cells(nodes, "calls")), {}
+  local role, name, thought, raw, call, wanted, calls = lists.new(7, #path)
+  local all_calls = tool_calls_of(sys.cells(nodes, "calls"))
   local roles, names, thoughts, reasonings, of_run, of_call = nodes.role, nodes.name, nodes.thought, nodes.reasoning, nodes.r, nodes.c
   for i, at in ipairs(path) do
     local run = of_run[at]
@@ -96,7 +97,7 @@ end
 
 -- What a model wrote as arguments, as JSON text on one line: that of an object.
 local function arguments_of(text)
-  if not text or not json.raw(text) then return json.encode(json.object { _raw = text }) end
+  if not text or not sys.valid(text) then return json.encode(json.object { _raw = text }) end
   if text:byte() ~= 123 and not text:find "^%s*{" then return "{}" end
   return (text:find("\n", 1, true) or text:find("\r", 1, true)) and json.encode(sys.trusted(text)) or text
 end
@@ -114,7 +115,8 @@ local function records_of(t)
   local runs, nodes = t.run_columns, t.columns
   local began, ended = runs.began, runs.ended
   local calls = calls_of(sys.cells(nodes, "calls"))
-  local id, arguments, at, result, duration = {}, {}, {}, {}, {}
+  local id, arguments, at, duration = lists.new(4, runs.n)
+  local result = {}
   for i = 1, runs.n do
     local owner, slot = owner_of(t, runs.node[i]), runs.slot[i]
     local first = owner and calls.from[owner]

@@ -3,6 +3,7 @@
 --- Texts of messages stay what the record has, so that an export copies them as slices; a column is made when somebody looks
 --- at it.
 local json = require "agentbox.json"
+local lists = require "agentbox.sys.list"
 local sys = require "agentbox.sys.json"
 
 local M = {}
@@ -199,13 +200,16 @@ end
 ---@param leaf integer?    # from 0
 ---@return integer[]
 function M.path(nodes, leaf)
-  local path, p = {}, nodes.p
-  local at = leaf
+  local p, at, n = nodes.p, leaf, 0
   while at do
-    path[#path + 1] = at + 1
+    at, n = p[at + 1], n + 1
+  end
+  local path = lists.new(1, n)
+  at = leaf
+  for i = n, 1, -1 do
+    path[i] = at + 1
     at = p[at + 1]
   end
-  for i = 1, #path // 2 do path[i], path[#path - i + 1] = path[#path - i + 1], path[i] end
   return path
 end
 

@@ -15,8 +15,8 @@ local FOREIGN = {
   },
 }
 
--- For who looks at the whole and passes it on, or at columns.
-local LINE = { raw = table.move(FOREIGN.raw, 1, #FOREIGN.raw, 4, { "nodes", "calls", "tool_runs" }) }
+-- For who looks at the whole and passes it on, or at columns: what no export looks into stays text, too.
+local LINE = { raw = table.move(FOREIGN.raw, 1, #FOREIGN.raw, 7, { "nodes", "calls", "tool_runs", "modules", "sandbox", "engine" }) }
 
 local READS = { messages = LINE, columns = LINE, planes = LINE, line = LINE }
 

@@ -49,7 +49,7 @@ function M.line(text, path, n, reads)
   if not whole then return damaged(path, n, "a record without its sum: changed, or not written by agentbox") end
   local line, problem, columns = parse.parse(text, reads)
   local packed = line and reads and reads ~= "messages" and json.type(line.calls) == "raw"
-  if packed and line.calls:text():find('{"p":[', 1, true) then -- packed lists are put back
+  if packed and line.calls:has '{"p":[' then -- packed lists are put back
     reads = nil
     line, problem, columns = parse.parse(text)
   end
