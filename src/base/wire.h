@@ -28,10 +28,10 @@
 
 enum ab_wire_type {
     AB_WIRE_SETUP = 1, /* engine to zygote, first; fds: cgroup parent directories */
-    AB_WIRE_CREATE, /* fds: control socket, of a swap pidfd and file tree, layers, cgroup2
-                       directory, v1's files to join by */
-    AB_WIRE_BORN,   /* fds: pidfd, file tree, upper file system, network namespace, user
-                       namespace */
+    AB_WIRE_CREATE,    /* fds: control socket, pidfd of a swap, layers, cgroup2 directory,
+                          v1's files to join by */
+    AB_WIRE_BORN, /* fds: pidfd, file tree, upper file system, network namespace, user
+                     namespace */
     AB_WIRE_READY,
     AB_WIRE_FAILED, /* fds: pidfd of a child to reap, if there is one */
     AB_WIRE_EXEC, /* fds: command socket, stdout, stderr, stdin, file to join the leaf by,

@@ -3,7 +3,6 @@
  *     /        a file system of memory that cannot be written to, with empty directories
  *       proc   that of a process namespace in which nobody is
  *       dev    an ordinary user's: the devices that sandboxes have (host.c)
- *       files  in a sandbox's copy: the engine's tree of it (tree.c)
  *
  * A sandbox mounts its root upon this one and stays there (setup.c). To leave this one
  * out, by pivot_root and umount, the kernel would look at every process of the machine
@@ -44,7 +43,7 @@ static int deserted_proc(void)
         _exit(new_proc(tree) < 0 ? errno : 0);
     if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
         return tree;
-    int saved = status ? WEXITSTATUS(status) : errno;
+    int saved = !status ? errno : WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
     sys_close(&tree);
     errno = saved;
     return -1;
@@ -70,7 +69,7 @@ int ab_lean_enter(struct zygote *z)
     int lean = ab_host_empty_tmpfs("1m", MOUNT_ATTR_NOSUID);
     if (ab_at("prepare a lean root") && lean < 0)
         return -1;
-    static const char *const dirs[] = {"proc", "dev", "files"};
+    static const char *const dirs[] = {"proc", "dev"};
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
         if (mkdirat(lean, dirs[i], 0755) < 0)
             return -1;

@@ -133,15 +133,13 @@ static int take_fds(struct box *b, const int *fds, int nfds)
 {
     bool cgroup2 = b->spec.flags & AB_WIRE_CGROUP2;
     bool swap = b->spec.flags & AB_WIRE_SWAP;
-    int want = 1 + 2 * swap + (int)b->spec.layers + cgroup2 + (int)b->spec.v1;
+    int want = 1 + swap + (int)b->spec.layers + cgroup2 + (int)b->spec.v1;
     if (nfds != want)
         return -1;
     int at = 0;
     b->sock = fds[at++];
-    if (swap) {
+    if (swap)
         b->pidfd = fds[at++];
-        b->files = fds[at++];
-    }
     for (uint32_t i = 0; i < b->spec.layers; i++)
         b->layers[i] = fds[at++];
     if (cgroup2)

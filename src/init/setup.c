@@ -129,13 +129,10 @@ static int fill_root(const struct box *b)
     return 0;
 }
 
-/* The engine's tree goes below our root, so that it ends with our namespace: to end it by
- * itself, the kernel would wait for all processors once more. */
 static int change_root(const struct box *b)
 {
     if (ab_at("attach the root") &&
-        (move_mount(b->files, "", AT_FDCWD, "/files", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
-         move_mount(b->tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+        (move_mount(b->tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
          fchdir(b->tree) < 0))
         return -1;
     if (fill_root(b) < 0)

@@ -78,23 +78,12 @@ static int change_root(int tree)
     return rc;
 }
 
-/* The engine's tree of one that was not swapped before lies in its namespace, below the
- * root (setup.c). */
-static int let_go(int files)
-{
-    if (files < 0)
-        return 0;
-    int rc = fchdir(files);
-    return rc == 0 && umount2(".", MNT_DETACH) < 0 && errno != EINVAL ? -1 : rc;
-}
-
-/* target: its pidfd, or its mount namespace. old: a tree of files to be let go, or -1. */
-static int change_root_of(struct zygote *z, int target, int tree, int old)
+/* target: its pidfd, or its mount namespace. */
+static int change_root_of(struct zygote *z, int target, int tree)
 {
     if (setns(target, CLONE_NEWNS) < 0)
         return -1;
-    int rc = let_go(old) < 0 || chdir("/") < 0 ? -1 : change_root(tree);
-    int saved = errno;
+    int rc = change_root(tree), saved = errno;
     if (setns(z->lean_ns, CLONE_NEWNS) < 0 || chdir("/") < 0)
         _exit(1); /* inside a sandbox nothing else may be done */
     errno = saved;
@@ -112,15 +101,14 @@ static int swap(struct zygote *z, struct box *b)
     if (perch < 0)
         return -1;
     ab_at("leave the old root");
-    int rc = change_root_of(z, b->pidfd, perch, b->files);
+    int rc = change_root_of(z, b->pidfd, perch);
     int saved = errno;
-    sys_close(&b->files);
     close(perch);
     errno = saved;
     if (rc == 0)
         rc = ab_tree_build(z, b);
     if (rc == 0 && ab_at("enter the new root"))
-        rc = change_root_of(z, b->pidfd, b->tree, -1);
+        rc = change_root_of(z, b->pidfd, b->tree);
     saved = errno;
     if (rc < 0)
         sys_pidfd_kill(b->pidfd, SIGKILL); /* it has half a root; by the engine too */

@@ -65,7 +65,7 @@ uint64_t abl_oom_kills(const struct abl_sandbox *s)
 static struct abl_sandbox *new_sandbox(lua_State *L, const char *workspace)
 {
     struct abl_sandbox *s = lua_newuserdatauv(L, sizeof *s, ABL_PAIRS);
-    *s = (struct abl_sandbox){.plain = -1, .left = {.root = -1}, .left_mounts = -1};
+    *s = (struct abl_sandbox){.plain = -1, .left = {.root = -1}};
     luaL_setmetatable(L, ABL_SANDBOX);
     if (lua_getfield(L, 1, "env") == LUA_TNIL) {
         lua_pop(L, 1);
@@ -329,14 +329,15 @@ void abl_sandbox_close_outside(struct abl_sandbox *s)
 /* A tree is unmounted when the last one lets go of it. That waits for all processors, and
  * so happens on a thread. */
 struct letting_go {
-    int fds[2]; /* owns */
+    int tree; /* owns */
 };
 
 static void let_go(void *arg)
 {
     struct letting_go *left = arg;
-    ab_wire_close_fds(left->fds, 2);
-    left->fds[0] = left->fds[1] = -1;
+    if (left->tree >= 0)
+        close(left->tree);
+    left->tree = -1;
 }
 
 static void let_go_free(void *arg)
@@ -349,8 +350,8 @@ static struct ab_op *start_letting_go(struct ab_loop *loop, struct abl_sandbox *
 {
     struct letting_go *left = ab_xcalloc(1, sizeof *left);
     struct ab_work work = {.run = let_go, .free = let_go_free, .job = left};
-    *left = (struct letting_go){{s->left.root, s->left_mounts}};
-    s->left.root = s->left_mounts = -1;
+    *left = (struct letting_go){s->left.root};
+    s->left.root = -1;
     return ab_work_start(loop, &work);
 }
 

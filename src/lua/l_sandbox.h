@@ -25,7 +25,6 @@ struct abl_sandbox {
     struct ab_plain_home *home; /* owns, while plain */
     bool scratch;               /* the directory goes with a handle that nobody closed */
     struct ab_tree left;        /* owns its root: of a frozen one, for reading; or -1 */
-    int left_mounts;            /* owns: what it is mounted in; or -1 */
     struct ab_pasta *pasta;     /* owns, or NULL */
     struct ab_allow *allow;     /* owns, until there is a door; or NULL */
     struct ab_door_limits door_limits;

@@ -42,7 +42,8 @@ static int push_frozen(lua_State *L, struct ab_op *op)
 }
 
 /* Sandbox:freeze([look]) -> layer, looks: ends it and gives its changes as a layer. With
- * look its files can be read until it is closed, if that is possible here. */
+ * look its files can be read until it is closed: its tree is mounted nowhere, and
+ * outlives all that ran there. */
 static int l_freeze(lua_State *L)
 {
     struct ab_err err;
@@ -55,8 +56,10 @@ static int l_freeze(lua_State *L)
     new_layer(L);
     struct ab_anchor *anchor = abl_anchor(L);
     abl_sandbox_close_outside(s);
-    if (look && ab_sandbox_leave_files(sb, &s->left.root, &s->left_mounts))
-        s->left.ids = sb->ids;
+    if (look) {
+        s->left = (struct ab_tree){.root = sb->files, .ids = sb->ids};
+        sb->files = -1;
+    }
     anchor->op = ab_life_close(abl_loop(L), sb, true);
     s->sb = NULL;
     return abl_wait(L, anchor, push_frozen);

@@ -391,18 +391,6 @@ bool ab_sandbox_alive(const struct ab_sandbox *sb)
     return sb->state == AB_SANDBOX_READY && poll(&ended, 1, 0) == 0;
 }
 
-bool ab_sandbox_leave_files(struct ab_sandbox *sb, int *files, int *mounts)
-{
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%u/ns/mnt", sb->pid);
-    *mounts = sb->mounts >= 0 ? sb->mounts : open(path, O_RDONLY | O_CLOEXEC);
-    if (*mounts < 0)
-        return false;
-    *files = sb->files;
-    sb->files = sb->mounts = -1;
-    return true;
-}
-
 void ab_sandbox_kill(struct ab_sandbox *sb)
 {
     if (sb->state == AB_SANDBOX_DYING || sb->state == AB_SANDBOX_GONE)

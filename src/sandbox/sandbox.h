@@ -179,10 +179,6 @@ bool ab_sandbox_inhabited(const struct ab_sandbox *sb);
 /* Whether it is ready and its pid 1 has not ended. */
 bool ab_sandbox_alive(const struct ab_sandbox *sb);
 
-/* Before its end: gives its tree of files, and its mount namespace, which keeps that tree
- * whole when nobody is left inside. False: the namespace cannot be had. */
-bool ab_sandbox_leave_files(struct ab_sandbox *sb, int *files, int *mounts);
-
 /* Kills everything inside and the sandbox with it. Idempotent. */
 void ab_sandbox_kill(struct ab_sandbox *sb);
 

@@ -69,8 +69,8 @@ static int open_pair(int pair[2], struct ab_err *err)
     return 0;
 }
 
-/* Takes the pair and gives the socket on which the answer comes, or -1. with: of a swap
- * the sandbox and its tree of files, then layers. */
+/* Takes the pair and gives the socket on which the answer comes, or -1. with[0]: the
+ * sandbox of a swap. */
 static int request(struct ab_sandbox *sb, struct ab_wire_create *m, const int pair[2],
                    const int *with, int nwith, struct ab_err *err)
 {
@@ -96,15 +96,15 @@ static int request(struct ab_sandbox *sb, struct ab_wire_create *m, const int pa
 static int request_swap(struct ab_sandbox *sb, const struct ab_layer *top,
                         const int pair[2], struct ab_err *err)
 {
-    int fds[AB_WIRE_LAYERS + 3] = {sb->mounts >= 0 ? sb->mounts : sb->pidfd, sb->files};
-    int n = ab_layer_fds(top, fds + 2);
+    int fds[AB_WIRE_LAYERS + 2] = {sb->mounts >= 0 ? sb->mounts : sb->pidfd};
+    int n = ab_layer_fds(top, fds + 1);
     struct ab_wire_create m = {
         .flags = AB_WIRE_SWAP,
         .layers = (uint32_t)n,
         .disk_bytes = ab_quota_left(sb->disk_bytes, sb->spent_bytes),
         .inodes = ab_quota_left(sb->inodes, sb->spent_inodes),
     };
-    return request(sb, &m, pair, fds, 2 + n, err);
+    return request(sb, &m, pair, fds, 1 + n, err);
 }
 
 static int request_merger(struct ab_sandbox *sb, const int *fds, int n,
@@ -152,10 +152,10 @@ static int begin_swap(struct ab_sandbox *sb, struct ab_err *err)
     spend(sb, layer);
     sb->spent_bytes = layer->spent_bytes;
     sb->spent_inodes = layer->spent_inodes;
-    s->taken = layer;
-    s->sock = request_swap(sb, layer, pair, err);
     close(sb->files);
     sb->files = sb->upper = -1;
+    s->taken = layer;
+    s->sock = request_swap(sb, layer, pair, err);
     if (s->sock < 0)
         return give_up(sb);
     s->doing = AB_SNAPSHOT_SWAP;

@@ -1,7 +1,7 @@
 --- sandbox/left.lua: what a sandbox left, as a sandbox that is made only when it is needed.
 ---
---- Files that nothing runs in can be read where they are: the tree of a native sandbox outlives its processes, as long as we
---- hold what it is mounted in. Whoever runs a command there, or changes something, gets a sandbox that begins with that state.
+--- Files that nothing runs in can be read where they are: the tree of a native sandbox outlives its processes. Whoever
+--- runs a command there, or changes something, gets a sandbox that begins with that state.
 local async = require "agentbox.async"
 local err = require "agentbox.err"
 local files = require "agentbox.backends._files"
