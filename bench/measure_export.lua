@@ -1,6 +1,8 @@
---- Exports: megabytes of a run's lines for a second of CPU, for each format, and token planes to JSON.
+--- Exports: megabytes of a run's lines for a second of CPU, for each format, and token planes to JSON. Beside each what it
+--- writes, and what writing as many bytes of nothing into as many files costs, synced and named alike.
 local ab = require "agentbox"
 local fs = require "agentbox.sys.fs"
+local parts = require "agentbox.export.parts"
 local plane = require "agentbox.sys.plane"
 local report = require "report"
 
@@ -33,24 +35,53 @@ local function made(dir, kind)
   return dir .. "/" .. kind, bytes
 end
 
+local CHUNK = ("x"):rep(128 * 1024)
+
+-- Writes files of these sizes; seconds of CPU.
+local function write_bare(sizes, dir)
+  assert(fs.mkdir(dir))
+  local began = os.clock()
+  local made <close> = parts.new()
+  for i, size in ipairs(sizes) do
+    local file = assert(made:open(("%s/%d"):format(dir, i)))
+    for at = 0, size - 1, #CHUNK do assert(file:write(size - at < #CHUNK and CHUNK:sub(1, size - at) or CHUNK)) end
+  end
+  assert(made:settle())
+  local seconds = os.clock() - began
+  assert(fs.remove(dir, true))
+  return seconds
+end
+
+local function sizes_of(files)
+  local sizes, sum = {}, 0
+  for i, path in ipairs(files) do
+    sizes[i] = assert(fs.stat(path)).size
+    sum = sum + sizes[i]
+  end
+  return sizes, sum
+end
+
+local function megabytes(bytes, seconds) return bytes / 1e6 / report.quantile(seconds, 0.5) end
+
 local function speed_of(kind, what, input, bytes, dir, rounds)
-  local name, settings, options, seconds, written = what:match "^([^:]+)", what, {}, {}, 0
+  local name, settings, options, seconds, bare, written = what:match "^([^:]+)", what, {}, {}, {}, 0
   for key, value in settings:gmatch "([%w_]+)=([%w_]+)" do options[key] = value end
   local out = name == "agentbox" and dir .. "/documents/" or dir .. "/out.jsonl" -- its documents are files
   for i = 1, rounds do
     collectgarbage()
-    local began = os.clock()
+    local began, sizes = os.clock(), nil
     local result = assert(ab.export.convert { input = input, format = name, out = out, options = options })
-    seconds[i], written = os.clock() - began, 0
-    for _, path in ipairs(result.files) do written = written + assert(fs.stat(path)).size end
+    seconds[i] = os.clock() - began
+    sizes, written = sizes_of(result.files)
     assert(fs.remove(out, true))
+    bare[i] = write_bare(sizes, dir .. "/bare")
   end
-  local speed = bytes / 1e6 / report.quantile(seconds, 0.5)
-  local times = written / bytes
+  local speed = megabytes(bytes, seconds)
   report.row {
-    what = ("export -f %s, of lines of %s%s, for a second of CPU"):format(what, KINDS[kind],
-      times > 1.5 and (" (writes %.1f times that)"):format(times) or ""),
-    ours = ("%.0f MB"):format(speed), value = speed, unit = "MB/s", must = MUST, better = "more",
+    what = ("export -f %s, of lines of %s, for a second of CPU"):format(what, KINDS[kind]),
+    ours = ("%.0f MB in, %.0f out"):format(speed, megabytes(written, seconds)),
+    peer = ("bare write %.0f MB"):format(megabytes(written, bare)),
+    value = speed, unit = "MB/s", must = MUST, better = "more",
   }
 end
 

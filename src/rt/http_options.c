@@ -10,8 +10,9 @@
 
 #include "rt/http_client.h"
 
-/* Small, because a thousand transfers wait at once and each has both. */
-#define READ_BUFFER_BYTES   2048L
+/* Small, because a thousand transfers wait at once and each has both: the least that curl
+ * takes. */
+#define READ_BUFFER_BYTES   1024L
 #define UPLOAD_BUFFER_BYTES 16384L
 
 #define MAX_NAME_BYTES 253
