@@ -217,11 +217,11 @@ local function complete(model, request)
   return async.timeout(request.timeout_s + GRACE_S, model.complete, model, request)
 end
 
-local function record_call(self, response, problem, request)
+local function record_call(self, response, problem, request, said)
   local name = self.speaker
   return self.rec:call {
     response = response, error = problem, request = request, leaf = self.rec:leaf_of(name), agent = name, thread = name,
-    purpose = name and (self.trainable and "subagent" or "aux") or nil, trainable = self.trainable,
+    purpose = name and (self.trainable and "subagent" or "aux") or nil, trainable = self.trainable, said = said,
   }
 end
 
@@ -247,8 +247,9 @@ function Ctx:ask()
     return nil, problem
   end
   if self.trainable ~= false then self.budget:spend(response.usage, response.message) end
-  local call = record_call(self, response, nil, request)
-  self:say(wire_message(response.message, self.keep_thinking), "sampled", call)
+  local said, messages = wire_message(response.message, self.keep_thinking), self.messages
+  record_call(self, response, nil, request, said)
+  messages[#messages + 1] = said
   return response
 end
 

@@ -239,6 +239,7 @@ end
 ---@field agent? string               # who spoke
 ---@field thread? string
 ---@field t? number[]                 # unix seconds: queued, first byte, done
+---@field said? agentbox.Message       # what came of it: it becomes the thread's next node
 
 --- Adds a model call, done or failed.
 ---@param opts agentbox.CallOpts
@@ -250,7 +251,12 @@ function Recorder:call(opts)
   self:agent(name)
   local index = #self._calls
   if index > nodes.MAX then error(("a record has no room for more than %d calls"):format(index), 2) end
-  self._calls:add(calls.text(self, opts, index, name, purpose))
+  local said = opts.said
+  self._calls:add(calls.text(self, opts, index, name, purpose, said and #self._nodes or nil), not said)
+  if said then
+    calls.has_message(self, index)
+    self:add(said, "sampled", index, opts.thread)
+  end
   return index
 end
 

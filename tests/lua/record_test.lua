@@ -295,8 +295,8 @@ function M.test_what_is_known_of_a_node_is_told_apart()
       local parent, call, run = parts[1], parts[2], parts[3]
       local one = node.new(origin, parent, call)
       if run then one = node.with_run(node.with_run(one, most), run) end
-      lu.assertEquals({ node.origin(one), node.parent(one) or "-", node.call(one) or "-", node.run(one) or "-" },
-        { origin, parent or "-", call or "-", run or "-" })
+      lu.assertEquals(table.pack(node.parts(one)), { n = 4, origin, parent, call, run })
+      lu.assertEquals(node.parent(one), parent)
       lu.assertEquals(node.is_sampled(one), origin == "sampled")
     end
   end

@@ -64,10 +64,10 @@ function M.test_what_was_put_in_comes_out()
   end
 end
 
-function M.test_the_last_text_waits_for_another_in_its_place()
+function M.test_an_open_text_waits_for_another_in_its_place()
   local list = texts.new(file)
   for i = 1, 5 do
-    list:add("text " .. i)
+    list:add("text " .. i, true)
     lu.assertEquals(type(list[i]), "string")
     list:set(i, "whole " .. i)
     lu.assertEquals(type(list[i]), "number") -- nothing of it stays in memory
@@ -76,6 +76,7 @@ function M.test_the_last_text_waits_for_another_in_its_place()
   list:close()
   list = texts.new(file)
   list:add "text"
+  lu.assertEquals(type(list[1]), "number")
   lu.assertEquals(list:joined(1), "[text]")
   list:set(1, "another")
   list:add "more"

@@ -138,7 +138,7 @@ end
 
 local IS_POLICY = { agent = true, subagent = true, compaction = true }
 
-local function answered(rec, opts, index, name, purpose, trainable)
+local function answered(rec, opts, index, name, purpose, trainable, out)
   local response, sums, asked = opts.response, rec._sums, opts.request or NO_FINISH
   local thread = opts.thread or "main"
   local usage, planes, n_out = response.usage, nil, nil
@@ -161,7 +161,7 @@ local function answered(rec, opts, index, name, purpose, trainable)
   if purpose == "agent" then sums.model_calls = sums.model_calls + 1 end
   local text = response.raw_response
   return put_call(name, "chat", nil, finish_of(rec, response.finish or NO_FINISH), index, opts.leaf, response.served_model,
-    notes_of(rec, response.notes, earlier), nil, purpose, response.repaired and true or nil, request.of(rec, opts),
+    notes_of(rec, response.notes, earlier), out, purpose, response.repaired and true or nil, request.of(rec, opts),
     text and body.keep(redact(text), rec._blobs, response.made), response.response_id, sampling_of(rec, asked.sampling),
     asked.session, times_of(rec, index, opts), planes, trainable, response.tries,
     usage and put_usage(usage.cached, usage.completion, usage.prompt, usage.total), versions)
@@ -182,13 +182,19 @@ end
 ---@param index integer
 ---@param name string       # who spoke
 ---@param purpose string
+---@param out? integer      # the node that will have its message, when that is known
 ---@return string text
-function M.text(rec, opts, index, name, purpose)
+function M.text(rec, opts, index, name, purpose, out)
   if not opts.response then return failed(rec, opts, index, name, purpose) end
   local trainable = opts.trainable
   if trainable == nil then trainable = purpose == "agent" end
-  return answered(rec, opts, index, name, purpose, trainable)
+  return answered(rec, opts, index, name, purpose, trainable, out)
 end
+
+--- The entry of a call names its message already.
+---@param rec agentbox.Recorder
+---@param call integer
+function M.has_message(rec, call) rec._sums.out[call + 1] = true end
 
 --- Names the first message that came of a call.
 ---@param rec agentbox.Recorder

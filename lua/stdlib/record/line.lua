@@ -171,9 +171,8 @@ local put_node = sys.row({ "c", "m", "o", "p", "r", "scrubbed" }, { m = true })
 local function nodes_of(rec)
   local texts, list, scrubbed = rec._m:all(), rec._nodes, rec._scrubbed
   for n = 1, #texts do
-    local node = list[n]
-    texts[n] = put_node(nodes.call(node), texts[n], nodes.origin(node), nodes.parent(node) or null, nodes.run(node),
-      scrubbed and scrubbed[n])
+    local origin, parent, call, run = nodes.parts(list[n])
+    texts[n] = put_node(call, texts[n], origin, parent or null, run, scrubbed and scrubbed[n])
   end
   return sys.texts(texts, NODES)
 end

@@ -31,31 +31,28 @@ function M.with_run(node, run)
   return node & ~(MASK << RUN) | run + 1 << RUN
 end
 
----@param node integer
----@return string
-function M.origin(node) return ORIGINS[node & 7] end
-
 local SAMPLED = NUMBERS.sampled
 
 ---@param node integer
 ---@return boolean
 function M.is_sampled(node) return node & 7 == SAMPLED end
 
-local function part(node, at)
-  local value = node >> at & MASK
-  return value > 0 and value - 1 or nil
+---@param node integer
+---@return integer?
+function M.parent(node)
+  local parent = node >> PARENT & MASK
+  return parent > 0 and parent - 1 or nil
 end
 
+--- All that is known of it.
 ---@param node integer
----@return integer?
-function M.parent(node) return part(node, PARENT) end
-
----@param node integer
----@return integer?
-function M.call(node) return part(node, CALL) end
-
----@param node integer
----@return integer?
-function M.run(node) return part(node, RUN) end
+---@return string origin
+---@return integer? parent
+---@return integer? call
+---@return integer? run
+function M.parts(node)
+  local parent, call, run = node >> PARENT & MASK, node >> CALL & MASK, node >> RUN & MASK
+  return ORIGINS[node & 7], parent > 0 and parent - 1 or nil, call > 0 and call - 1 or nil, run > 0 and run - 1 or nil
+end
 
 return M

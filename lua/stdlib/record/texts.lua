@@ -1,8 +1,7 @@
 --- Texts of a record, by their number: in memory, or in a log on the disk until the record is put together.
 ---
---- The last text stays in memory until another one is put in its place or the next one comes: something may still be
---- added to it. The others are in the log, and what is held of each is one integer; where the disk has no room they stay
---- in memory, too.
+--- In the log what is held of each is one integer; where the disk has no room they stay in memory, too. A text to which
+--- something will be added is in memory until another is put in its place, or the next one comes.
 local M = {}
 
 --- A list; its elements are places in the log, or the texts themselves. Thousands of rollouts have a few of them each,
@@ -30,9 +29,12 @@ local function settle(self)
 end
 
 ---@param text string
-function Texts:add(text)
-  if self.log then settle(self) end
-  self[#self + 1] = text
+---@param open? boolean   # another one will be put in its place
+function Texts:add(text, open)
+  local log, n = self.log, #self + 1
+  if log and n > 1 then settle(self) end
+  self[n] = text
+  if log and not open then settle(self) end
 end
 
 ---@param n integer
