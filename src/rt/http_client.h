@@ -126,9 +126,10 @@ int ab_http_options_apply(struct ab_http_transfer *t, const struct ab_http_spec 
 /* http_error.c: why the transfer failed; may set its phase. Gives -1. */
 int ab_http_explain(struct ab_http_transfer *t, CURLcode code, struct ab_err *err);
 
-/* http_multi.c: options that tie a handle to this client; it joins one that has room, and
- * leaves it. */
+/* http_multi.c: options that tie a handle to this client; a socket of a connection; it
+ * joins one that has room, and leaves it. */
 void ab_http_multi_prepare(struct ab_http *http, CURL *easy);
+void ab_http_multi_opened(struct ab_http *http, curl_socket_t fd);
 int ab_http_multi_join(struct ab_http_transfer *t, struct ab_err *err) AB_MUST_CHECK;
 void ab_http_multi_leave(struct ab_http_transfer *t);
 

@@ -14,10 +14,16 @@
  * again. */
 #define MULTI_TRANSFERS 128
 
+/* A socket on the loop. That of a connection stays there between two transfers, but holds
+ * nobody up: taking it off and putting it on takes seven system calls. */
 struct socket_watch {
     uv_poll_t poll;
     struct ab_http_multi *multi; /* borrowed */
     curl_socket_t fd;
+    bool is_connection; /* else curl closes it without a word */
+    bool open;          /* the handle exists */
+    bool resting;       /* no transfer has it */
+    int events;         /* asked for; 0: none */
 };
 
 static void harvest(struct ab_http_multi *m)
@@ -61,7 +67,14 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct socket_watch *w = poll->data;
     struct ab_http_multi *m = w->multi;
     int flags = 0, running;
-    if (status < 0) /* libuv reports POLLERR this way; curl finds out which error it is */
+    if (w->resting || status < 0) { /* it was closed, which curl finds out when it wants
+                                     * it; and after POLLERR libuv watches no more */
+        uv_poll_stop(poll);
+        w->events = 0;
+    }
+    if (w->resting)
+        return;
+    if (status < 0)
         flags = CURL_CSELECT_ERR;
     if (events & UV_READABLE)
         flags |= CURL_CSELECT_IN;
@@ -76,20 +89,28 @@ static void on_watch_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
+static struct socket_watch *watch_of(const struct ab_http *http, curl_socket_t fd)
+{
+    return (size_t)fd < http->watch_count ? http->watches[fd] : NULL;
+}
+
 /* Before the descriptor is closed: libuv aborts when epoll meets a closed one. */
 static void unwatch(struct ab_http *http, curl_socket_t fd)
 {
-    if ((size_t)fd >= http->watch_count || !http->watches[fd])
+    struct socket_watch *w = watch_of(http, fd);
+    if (!w)
         return;
-    struct socket_watch *w = http->watches[fd];
     http->watches[fd] = NULL;
-    uv_poll_stop(&w->poll);
-    uv_close((uv_handle_t *)&w->poll, on_watch_closed);
+    if (w->open) {
+        uv_poll_stop(&w->poll);
+        uv_close((uv_handle_t *)&w->poll, on_watch_closed);
+    } else {
+        free(w);
+    }
 }
 
-static struct socket_watch *watch(struct ab_http_multi *m, curl_socket_t fd)
+static struct socket_watch *new_watch(struct ab_http *http, curl_socket_t fd)
 {
-    struct ab_http *http = m->http;
     size_t slot = (size_t)fd;
     if (slot >= http->watch_count) {
         size_t n = slot + 64;
@@ -98,38 +119,60 @@ static struct socket_watch *watch(struct ab_http_multi *m, curl_socket_t fd)
                (n - http->watch_count) * sizeof *http->watches);
         http->watch_count = n;
     }
-    if (http->watches[slot])
-        return http->watches[slot];
     struct socket_watch *w = ab_xcalloc(1, sizeof *w);
-    if (uv_poll_init(&http->op.loop->uv, &w->poll, fd) < 0) {
-        free(w);
-        return NULL;
-    }
-    w->multi = m;
     w->fd = fd;
-    w->poll.data = w;
     http->watches[slot] = w;
     return w;
+}
+
+void ab_http_multi_opened(struct ab_http *http, curl_socket_t fd)
+{
+    unwatch(http, fd);
+    new_watch(http, fd)->is_connection = true;
+}
+
+static void rest(struct ab_http *http, struct socket_watch *w)
+{
+    if (!w->is_connection) {
+        unwatch(http, w->fd);
+        return;
+    }
+    if (w->open && !w->resting)
+        uv_unref((uv_handle_t *)&w->poll);
+    w->resting = w->open;
+}
+
+static void watch(struct ab_http_multi *m, struct socket_watch *w, int events)
+{
+    w->multi = m;
+    if (!w->open && uv_poll_init(&m->http->op.loop->uv, &w->poll, w->fd) < 0)
+        return; /* the transfer's deadline ends it; -1 to curl would end every transfer */
+    w->poll.data = w;
+    w->open = true;
+    if (w->resting)
+        uv_ref((uv_handle_t *)&w->poll);
+    w->resting = false;
+    if (w->events != events)
+        uv_poll_start(&w->poll, events, on_poll);
+    w->events = events;
 }
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 {
     struct ab_http_multi *m = arg;
+    struct socket_watch *w = watch_of(m->http, fd);
     (void)easy;
     (void)unused;
-    if (what == CURL_POLL_REMOVE || m->http->closing) {
+    if (m->http->closing) {
         unwatch(m->http, fd);
-        return 0;
+    } else if (what == CURL_POLL_REMOVE) {
+        if (w)
+            rest(m->http, w);
+    } else {
+        int events = (what & CURL_POLL_IN ? UV_READABLE : 0) |
+                     (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
+        watch(m, w ? w : new_watch(m->http, fd), events);
     }
-    int events = 0;
-    if (what & CURL_POLL_IN)
-        events |= UV_READABLE;
-    if (what & CURL_POLL_OUT)
-        events |= UV_WRITABLE;
-    struct socket_watch *w = watch(m, fd);
-    if (w) /* otherwise the transfer's deadline ends it; -1 here would end every transfer
-            */
-        uv_poll_start(&w->poll, events, on_poll);
     return 0;
 }
 

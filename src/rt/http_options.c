@@ -198,6 +198,7 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose,
     }
     if (a->family != AF_UNIX)
         watch_peer(fd);
+    ab_http_multi_opened(t->http, fd);
     return fd;
 }
 

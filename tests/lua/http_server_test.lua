@@ -305,6 +305,21 @@ function M.test_hundreds_at_once_use_their_connections_again()
   test.eq({ at:stats().accepted, at:stats().requests }, { COUNT, 3 * COUNT + 20 })
 end
 
+-- A connection that nobody uses stays on the loop: its end is seen, and the next request has another.
+function M.test_a_kept_connection_that_the_server_closes()
+  local routes = { ["GET /text"] = function() return "hello" end }
+  local at = serve(routes)
+  local where = at.url:match "//(.*)$"
+  for round = 1, 3 do
+    for _ = 1, 3 do test.eq(get(at, "/text", { keep_alive = true }).body, "hello") end
+    test.eq({ at:stats().accepted, at:stats().requests }, { 1, 3 }, round)
+    at:close()
+    fiber.sleep(0) -- the loop sees it
+    at = serve(routes, { listen = where })
+  end
+  at:close()
+end
+
 function M.test_misuse_raises_in_the_callers_name()
   test.raises("unknown option 'prot'", server.serve, { listen = 0, handler = print, prot = 1 })
   test.raises("either 'handler' or 'routes'", server.serve, { listen = 0 })
