@@ -41,20 +41,20 @@ local CHUNK = ("x"):rep(128 * 1024)
 local function write_bare(sizes, dir)
   assert(fs.mkdir(dir))
   local began = os.clock()
-  local made <close> = parts.new()
+  local files <close> = parts.new()
   for i, size in ipairs(sizes) do
-    local file = assert(made:open(("%s/%d"):format(dir, i)))
+    local file = assert(files:open(("%s/%d"):format(dir, i)))
     for at = 0, size - 1, #CHUNK do assert(file:write(size - at < #CHUNK and CHUNK:sub(1, size - at) or CHUNK)) end
   end
-  assert(made:settle())
+  assert(files:settle())
   local seconds = os.clock() - began
   assert(fs.remove(dir, true))
   return seconds
 end
 
-local function sizes_of(files)
+local function sizes_of(paths)
   local sizes, sum = {}, 0
-  for i, path in ipairs(files) do
+  for i, path in ipairs(paths) do
     sizes[i] = assert(fs.stat(path)).size
     sum = sum + sizes[i]
   end
@@ -69,9 +69,10 @@ local function speed_of(kind, what, input, bytes, dir, rounds)
   local out = name == "agentbox" and dir .. "/documents/" or dir .. "/out.jsonl" -- its documents are files
   for i = 1, rounds do
     collectgarbage()
-    local began, sizes = os.clock(), nil
+    local began = os.clock()
     local result = assert(ab.export.convert { input = input, format = name, out = out, options = options })
     seconds[i] = os.clock() - began
+    local sizes
     sizes, written = sizes_of(result.files)
     assert(fs.remove(out, true))
     bare[i] = write_bare(sizes, dir .. "/bare")

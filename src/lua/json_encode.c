@@ -142,6 +142,19 @@ static bool is_list(lua_State *L, int idx, lua_Integer n)
     return seen == n;
 }
 
+/* Between two elements of a list, where nobody looks back at what is there. */
+static int drain(struct encoder *e)
+{
+    enum { MUCH = 128 << 10 };
+    struct abl_json_drain *drain = e->format->drain;
+    if (!drain || e->out->len < MUCH)
+        return 0;
+    drain->taken += e->out->len;
+    if (drain->taken > e->format->max_bytes)
+        return refuse(e, AB_ETOOBIG, "the JSON text is too long");
+    return drain->take(drain, e->out, e->err);
+}
+
 static int put_array(struct encoder *e, int idx)
 {
     lua_State *L = e->L;
@@ -161,6 +174,8 @@ static int put_array(struct encoder *e, int idx)
             return -1;
         }
         lua_pop(L, 1);
+        if (drain(e) < 0)
+            return -1;
     }
     e->depth--;
     if (n > 0)
@@ -213,6 +228,8 @@ static int put_texts(struct encoder *e)
         else if (put_value(e, list + 1) < 0)
             return add_step(e, NULL, i), -1;
         lua_settop(L, list);
+        if (drain(e) < 0)
+            return -1;
     }
     e->depth--;
     if (n > 0)

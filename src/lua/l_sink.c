@@ -21,10 +21,24 @@ enum {
 enum { SINK_FILE = 1, SINK_BUFFER };
 
 struct sink {
-    struct ab_buf *out; /* borrowed from the user value */
+    struct abl_json_drain drain; /* first: who is called with it finds the sink */
+    struct ab_buf *out;          /* borrowed from the user value */
+    int fd;                      /* of the file, while it is written to */
 };
 
 int luaopen_agentbox_sys_sink(lua_State *L);
+
+/* Of an error it says only that something is missing: then the file is of no use. */
+static int take(struct abl_json_drain *drain, struct ab_buf *out, struct ab_err *err)
+{
+    const struct sink *sink = (const struct sink *)drain;
+    int rc = ab_fs_write_fd(sink->fd, out->data, out->len, err);
+    if (out->cap > KEEP_BYTES)
+        ab_buf_fini(out);
+    else
+        ab_buf_clear(out);
+    return rc;
+}
 
 /* new(file) -> Sink; the file is one of fs.append_open, and stays its owner's. */
 static int l_new(lua_State *L)
@@ -32,6 +46,7 @@ static int l_new(lua_State *L)
     abl_file_fd(L, 1);
     lua_settop(L, 1);
     struct sink *sink = lua_newuserdatauv(L, sizeof *sink, SINK_BUFFER);
+    *sink = (struct sink){.drain = {.take = take}, .fd = -1};
     sink->out = abl_push_buf(L);
     lua_setiuservalue(L, 2, SINK_BUFFER);
     lua_pushvalue(L, 1);
@@ -40,37 +55,38 @@ static int l_new(lua_State *L)
     return 1;
 }
 
-/* Writes what has come together; true, or nil and the error. Then it is gone either way:
- * a file that lacks some is of no use. */
+static struct sink *check_sink(lua_State *L)
+{
+    struct sink *sink = luaL_checkudata(L, 1, SINK_TYPE);
+    lua_getiuservalue(L, 1, SINK_FILE);
+    sink->fd = abl_file_fd(L, -1);
+    lua_pop(L, 1);
+    return sink;
+}
+
 static int flush(lua_State *L, struct sink *sink)
 {
     struct ab_err err;
-    lua_getiuservalue(L, 1, SINK_FILE);
-    int fd = abl_file_fd(L, -1);
-    int rc = ab_fs_write_fd(fd, sink->out->data, sink->out->len, &err);
-    if (sink->out->cap > KEEP_BYTES)
-        ab_buf_fini(sink->out);
-    else
-        ab_buf_clear(sink->out);
-    if (rc < 0)
+    if (take(&sink->drain, sink->out, &err) < 0)
         return abl_push_err(L, &err, "sink.write");
     lua_pushboolean(L, 1);
     return 1;
 }
 
-/* sink:put(value [, behind]): its JSON text on one line, and the text behind it. Raises
- * what JSON cannot say. */
+/* sink:put(value [, behind]): its JSON text on one line, and the text behind it; true, or
+ * nil and the error. Raises what JSON cannot say. After either the file is of no use. */
 static int l_put(lua_State *L)
 {
-    static const struct abl_json_format plain = {.max_bytes = MAX_BYTES};
-    struct sink *sink = luaL_checkudata(L, 1, SINK_TYPE);
+    struct sink *sink = check_sink(L);
+    const struct abl_json_format plain = {.max_bytes = MAX_BYTES, .drain = &sink->drain};
     struct ab_err err;
     size_t len;
     luaL_checkany(L, 2);
     const char *behind = luaL_optlstring(L, 3, "", &len);
-    size_t before = sink->out->len;
+    sink->drain.taken = 0;
     if (abl_json_encode(L, 2, &plain, sink->out, &err) < 0) {
-        sink->out->len = before;
+        if (err.code != AB_EBADARG && err.code != AB_ETOOBIG)
+            return abl_push_err(L, &err, "sink.write");
         abl_push_errvalue(L, &err, "sink.put");
         return lua_error(L);
     }
@@ -84,7 +100,7 @@ static int l_put(lua_State *L)
 /* sink:flush(): all of it is the file's. */
 static int l_flush(lua_State *L)
 {
-    return flush(L, luaL_checkudata(L, 1, SINK_TYPE));
+    return flush(L, check_sink(L));
 }
 
 int luaopen_agentbox_sys_sink(lua_State *L)
