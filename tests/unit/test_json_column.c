@@ -34,6 +34,7 @@ static void test_columns(void **state)
     check(
         "{\"content\":[{\"t\":\"\\\"lp\\\":3\",\"lp\":1e-05}],\"refusal\":[{\"lp\":7}]}",
         1, "[1e-05]");
+    check("[{\"l\\u0070\":1,\"lp\":2}]", 1, "[1]");
     check("{\"refusal\":null,\"content\":[{\"lp\":\"a,\\\"}]\"}]}", 1, "[\"a,\\\"}]\"]");
 }
 
