@@ -187,6 +187,7 @@ end
 ---@return agentbox.Err?
 function M.restore(sb, workspace, pristine, opts)
   local tamper = M.no_tamper()
+  if not opts.remove and not next(pristine.files) then return tamper end
   local now, problem = entries_by_name(sb, workspace)
   if not now then return nil, problem end
   local ok
