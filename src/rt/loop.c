@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "rt/op.h"
@@ -29,6 +30,9 @@ static int check_descriptors(void)
 int ab_loop_init(struct ab_loop *loop, struct ab_err *err)
 {
     int rc = check_descriptors();
+    /* libuv 1.45 to 1.48 would have a thread of the kernel's look for work in vain, at
+     * our expense; the files that it is for are synced and written by the pool. */
+    setenv("UV_USE_IO_URING", "0", 0);
     if (rc == 0)
         rc = uv_loop_init(&loop->uv);
     if (rc < 0)
