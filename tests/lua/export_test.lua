@@ -81,6 +81,26 @@ function M.test_art_groups()
   lu.assertEquals({ groups[1].metadata.group_id, groups[2].metadata.group_id }, { "t-17", "t-18" })
 end
 
+-- An export takes no more memory than its open groups do.
+function M.test_a_group_that_was_handed_on_is_let_go()
+  local format = {
+    keep_docs = true, group_key = function(t) return t.group end, group_size = function() return 2 end,
+    join = function(_, docs) return { n = #docs } end,
+  }
+  local groups, kept, seen = require "agentbox.export.groups".new(format, {}), setmetatable({}, { __mode = "v" }), {}
+  local function put(doc, _, _, group) seen[#seen + 1] = group.key .. doc.n end
+  for i = 1, 5 do
+    local doc = {}
+    kept[i] = doc
+    groups:add({ id = i, task_id = "t", group = ("g%d"):format((i + 1) // 2) }, doc)
+    groups:flush(put)
+  end
+  collectgarbage()
+  lu.assertEquals({ #seen, kept[1], kept[4], type(kept[5]) }, { 2, nil, nil, "table" })
+  groups:flush(put, true)
+  lu.assertEquals(seen, { "g12", "g22", "g31" })
+end
+
 function M.test_one_document()
   local result = assert(convert { input = dir .. "/out#r1-0", format = "art", out = dir .. "/x.json" })
   lu.assertEquals(result.files, { dir .. "/x.json" })

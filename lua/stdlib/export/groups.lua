@@ -76,6 +76,7 @@ local function close(self, group, put)
   local doc, why, skipped = self._format.join(group.key, group.docs, exceptions, self._options, size)
   put(doc, why, skipped, group)
   self._done[group.key], self._open[group.key] = true, nil
+  group.docs, group.exceptions = nil, nil -- its place in the order stays
 end
 
 --- Hands on the groups that are whole; with `all`, the others too.
