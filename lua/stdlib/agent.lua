@@ -28,16 +28,14 @@ local new_message = sys.shape("role", "content")
 local new_answer = sys.shape("role", "tool_call_id", "name", "content")
 
 ---@class agentbox.AgentRequest: agentbox.Request
----@field clock agentbox.Budget
 ---@field private _ctx agentbox.Ctx
 ---@field private _leaf? integer
 local Request = {}
+Request.__index = Request
 
--- What the requests of a rollout have in common and no model sends.
-function Request:__index(key)
-  if key == "clock" then return rawget(self, "_ctx").budget end
-  return Request[key]
-end
+--- What stands still while the call waits for anything but its model.
+---@return agentbox.Budget
+function Request:clock() return self._ctx.budget end
 
 --- The body around the messages, when the record has their JSON text: a turn encodes only what it added, and what was
 --- said before is copied once.
@@ -143,7 +141,8 @@ end
 --- Lets whoever steps the rollout stop it here, between two turns.
 ---@async
 function Ctx:pause()
-  if self.performance then self.performance:pause() end
+  local performance = self.performance
+  if performance then performance:pause() end
 end
 
 --- Says something that neither the task nor the model said. It is masked in training.
@@ -220,7 +219,7 @@ end
 local function record_call(self, response, problem, request, said)
   local name = self.speaker
   return self.rec:call {
-    response = response, error = problem, request = request, leaf = self.rec:leaf_of(name), agent = name, thread = name,
+    response = response, error = problem, request = request, leaf = request._leaf, agent = name, thread = name,
     purpose = name and (self.trainable and "subagent" or "aux") or nil, trainable = self.trainable, said = said,
   }
 end

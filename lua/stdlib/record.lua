@@ -50,6 +50,7 @@ Recorder.__index = Recorder
 local PURPOSES = { agent = true, subagent = true, compaction = true, judge = true, aux = true }
 local MAX_EVENTS, MAX_EVENT_BYTES = 1000, 4096
 
+local new_node = nodes.new
 local encode_clean, redact = sys.encode_clean, secret.redact
 local known_prompt = recent.new(32, 64 << 10)
 local put_run = sys.row({
@@ -164,16 +165,6 @@ function Recorder:leaf_of(thread)
   return self._leaves and self._leaves[thread]
 end
 
--- The next node of a thread.
-local function grow(self, thread, index)
-  if thread == nil or thread == "main" then
-    self._leaf = index
-  else
-    self._leaves = self._leaves or {}
-    self._leaves[thread] = index
-  end
-end
-
 ---@class agentbox.MessageOpts
 ---@field origin "prompt"|"sampled"|"tool"|"injected"|"rewritten"
 ---@field call? integer     # of a sampled message: its call
@@ -198,16 +189,25 @@ end
 function Recorder:add(msg, origin, call, thread, parent)
   local index = #self._nodes
   local n = index + 1
-  if parent and not (parent >= 0 and parent <= nodes.MAX) then error("no node " .. parent, 2) end
-  parent = parent or self:leaf_of(thread)
-  local node = nodes.new(origin, parent, call)
+  if thread == "main" then thread = nil end
+  if not parent then
+    parent = not thread and self._leaf or thread and self:leaf_of(thread) or nil
+  elseif parent < 0 or parent >= index then
+    error("no node " .. parent, 2)
+  end
+  local node = new_node(origin, parent, call)
   if not node then error("unknown origin " .. tostring(origin), 2) end
   if index > nodes.MAX then error(("a record has no room for more than %d messages"):format(index), 2) end
-  if call then
+  if call and not self._sums.out[call + 1] then
     if call >= #self._calls then error("no call " .. call, 2) end
     calls.came_of(self, call, index)
   end
-  grow(self, thread, index)
+  if thread then
+    self._leaves = self._leaves or {}
+    self._leaves[thread] = index
+  else
+    self._leaf = index
+  end
   local encoded = encode_clean(msg)
   if not encoded or redact(encoded) ~= encoded then encoded = self:_cleaned(msg, n) end
   if origin == "prompt" and not self._m.log then encoded = known_prompt(encoded) end
@@ -254,7 +254,7 @@ function Recorder:call(opts)
   local said = opts.said
   self._calls:add(calls.text(self, opts, index, name, purpose, said and #self._nodes or nil), not said)
   if said then
-    calls.has_message(self, index)
+    self._sums.out[index + 1] = true -- the entry names it
     self:add(said, "sampled", index, opts.thread)
   end
   return index
@@ -263,8 +263,7 @@ end
 -- The ordinal of the assistant turn that a tool run belongs to; `at` is its message, or the last one before it.
 function Recorder:_step(at)
   local list, sums = self._nodes, self._sums
-  while at and not nodes.is_sampled(list[at + 1]) do at = nodes.parent(list[at + 1]) end
-  local key = at or -1
+  local key = nodes.sampled(list, at) or -1
   local step = sums.steps[key]
   if not step then
     step = sums.next_step
@@ -318,7 +317,8 @@ local NOTHING = {}
 function Recorder:ran(node, slot, call_id, name, result)
   local index, t, facts, traceback = #self._runs, result.t, result.facts or result, result.traceback
   if index > nodes.MAX then error(("a record has no room for more than %d tool runs"):format(index), 2) end
-  self._nodes[node + 1] = nodes.with_run(self._nodes[node + 1], index)
+  local list = self._nodes
+  list[node + 1] = nodes.with_run(list[node + 1], index)
   local from, to = (t or NOTHING)[1], (t or NOTHING)[2]
   if from then self._checker:times("tool_runs", index, from, to) end
   self._runs:add(put_run(nil, call_id, facts.cut, result.error and error_text(result.error), facts.exit,

@@ -256,7 +256,7 @@ end
 local function attempt(_, left_s, call)
   local self, request = call.model, call.request
   local turn <close>, late = self._places:enter {
-    session = call.session, failed = call.failed, bytes = #call.body, clock = request.clock,
+    session = call.session, failed = call.failed, bytes = #call.body, clock = request.clock and request:clock(),
   }
   if not turn then return nil, late, false end
   local served = request.dispatch and request.dispatch() or self.name

@@ -191,19 +191,12 @@ function M.text(rec, opts, index, name, purpose, out)
   return answered(rec, opts, index, name, purpose, trainable, out)
 end
 
---- The entry of a call names its message already.
----@param rec agentbox.Recorder
----@param call integer
-function M.has_message(rec, call) rec._sums.out[call + 1] = true end
-
---- Names the first message that came of a call.
+--- Names the first message that came of a call, in its entry.
 ---@param rec agentbox.Recorder
 ---@param call integer
 ---@param node integer
 function M.came_of(rec, call, node)
-  local out = rec._sums.out
-  if out[call + 1] then return end
-  out[call + 1] = true
+  rec._sums.out[call + 1] = true
   rec._calls:set(call + 1, sys.member(rec._calls:get(call + 1), "out", node))
 end
 

@@ -8,7 +8,7 @@ local ORIGINS = { "prompt", "sampled", "tool", "injected", "rewritten" }
 local NUMBERS = {}
 for i, name in ipairs(ORIGINS) do NUMBERS[name] = i end
 
-local PARENT, CALL, RUN, MASK = 3, 23, 43, (1 << 20) - 1
+local PARENT <const>, CALL <const>, RUN <const>, MASK <const> = 3, 23, 43, 0xfffff
 
 --- The most nodes, calls or tool runs of a record.
 M.MAX = MASK - 1
@@ -19,8 +19,11 @@ M.MAX = MASK - 1
 ---@param call? integer
 ---@return integer? node
 function M.new(origin, parent, call)
-  local number = NUMBERS[origin]
-  return number and (number | (parent and parent + 1 or 0) << PARENT | (call and call + 1 or 0) << CALL)
+  local node = NUMBERS[origin]
+  if not node then return nil end
+  if parent then node = node | parent + 1 << PARENT end
+  if call then node = node | call + 1 << CALL end
+  return node
 end
 
 --- The node with the tool run that it answers.
@@ -31,11 +34,20 @@ function M.with_run(node, run)
   return node & ~(MASK << RUN) | run + 1 << RUN
 end
 
-local SAMPLED = NUMBERS.sampled
+local SAMPLED <const> = 2
 
----@param node integer
----@return boolean
-function M.is_sampled(node) return node & 7 == SAMPLED end
+--- The number of the node, or of the nearest one before it on its path, that a model said.
+---@param nodes integer[]
+---@param at? integer
+---@return integer?
+function M.sampled(nodes, at)
+  while at do
+    local node = nodes[at + 1]
+    if node & 7 == SAMPLED then return at end
+    local parent = node >> PARENT & MASK
+    at = parent > 0 and parent - 1 or nil
+  end
+end
 
 ---@param node integer
 ---@return integer?

@@ -31,10 +31,13 @@ end
 ---@param text string
 ---@param open? boolean   # another one will be put in its place
 function Texts:add(text, open)
-  local log, n = self.log, #self + 1
-  if log and n > 1 then settle(self) end
-  self[n] = text
-  if log and not open then settle(self) end
+  if not self.log then
+    self[#self + 1] = text
+    return
+  end
+  if #self > 0 then settle(self) end
+  self[#self + 1] = text
+  if not open then settle(self) end
 end
 
 ---@param n integer

@@ -71,8 +71,9 @@ end
 
 local going_on = { __close = function(clock) clock[1]:go() end }
 
-local function wait_while_paused(state, clock)
+local function wait_while_paused(state, request)
   if not state.paused then return end
+  local clock = request.clock and request:clock()
   if clock then clock:hold() end
   local _ <close> = clock and setmetatable({ clock }, going_on) -- luacheck: ignore
   while state.paused do
@@ -86,7 +87,7 @@ end
 local function dispatcher(self, request)
   local state = self._state
   return function()
-    wait_while_paused(state, request.clock)
+    wait_while_paused(state, request)
     request.version = state.version
     state.on_call(request.session, state.version)
     return self._renamed and state.served or nil
