@@ -115,9 +115,10 @@ function M.remove(path, recursive) end
 
 ---@param from string
 ---@param to string
+---@param opts? { sync?: boolean }   # false: who renames many syncs their folder once
 ---@return true? ok
 ---@return agentbox.Err? err
-function M.rename(from, to) end
+function M.rename(from, to, opts) end
 
 ---@param target string
 ---@param path string
