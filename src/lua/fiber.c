@@ -491,7 +491,7 @@ static void begin(struct ab_fiber *f)
 {
     struct ab_sched *s = f->sched;
     s->resumed_ns = clock_ns(CLOCK_MONOTONIC);
-    s->blocked_cpu_ns = 0;
+    s->interrupted_cpu_ns = 0;
     if (f->account->cpu_limit_ns)
         s->resumed_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (s->heap)

@@ -87,8 +87,8 @@ struct ab_sched {
     bool deferring;    /* the collector waits for the end of the turn */
     int slack_percent; /* how far the heap may grow before the next collection */
     uint64_t resumed_ns, resumed_cpu_ns;
-    uint64_t blocked_cpu_ns;  /* when this turn was first seen unable to yield, or 0 */
-    uint64_t next_arm_cpu_ns; /* read and written in the signal handler alone */
+    uint64_t interrupted_cpu_ns; /* when this turn was first interrupted, or 0 */
+    uint64_t next_arm_cpu_ns;    /* read and written in the signal handler alone */
     uint64_t grace_ms;
     bool exiting; /* os.exit was called: */
     int exit_status;

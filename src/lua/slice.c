@@ -38,13 +38,14 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* How long this turn has computed since it was first found where it cannot yield. */
-static uint64_t blocked_ms(struct ab_sched *s)
+/* How long this turn has computed since it was first interrupted. Time on the clock says
+ * little of that on a busy machine, or behind a slow disk. */
+static uint64_t computed_ms(struct ab_sched *s)
 {
     uint64_t now = cpu_ns();
-    if (!s->blocked_cpu_ns)
-        s->blocked_cpu_ns = now;
-    return (now - s->blocked_cpu_ns) / 1000000;
+    if (!s->interrupted_cpu_ns)
+        s->interrupted_cpu_ns = now;
+    return (now - s->interrupted_cpu_ns) / 1000000;
 }
 
 enum verdict { GO_ON, SPARE, LEAVE };
@@ -59,11 +60,12 @@ static enum verdict judge(lua_State *L, lua_Debug *ar)
     uint64_t ms = ab_sched_elapsed_ns(s) / 1000000;
     if (ms < SLICE_MS && !f->pending && !f->hard)
         return GO_ON;
-    if (ms < LIBRARY_MS && in_library(L, ar))
+    uint64_t computed = computed_ms(s);
+    if (computed < LIBRARY_MS && in_library(L, ar))
         return SPARE;
     ab_sched_charge_cpu(s);
     bool can_yield = lua_isyieldable(L) && s->blocked == 0;
-    if (!can_yield && blocked_ms(s) >= AB_BLOCK_LIMIT_MS)
+    if (!can_yield && computed >= AB_BLOCK_LIMIT_MS)
         give_up(s);
     if (f->pending || f->hard)
         abl_raise_cancel(L, f);

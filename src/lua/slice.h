@@ -5,7 +5,7 @@
  * slice outwards. Where no yield is possible (a sort's comparator, a module's top level)
  * it lets the script go on, and after AB_BLOCK_LIMIT_MS of CPU time cancels the fiber
  * with code `limit`. Functions of the built-in library are not sliced in their own frames
- * unless they last: what they do between two waits is atomic.
+ * unless they compute for 100 ms: what they do between two waits is atomic.
  */
 #ifndef AB_LUA_SLICE_H
 #define AB_LUA_SLICE_H

@@ -1,6 +1,8 @@
 --- Long token lists: out of the line, and back as the same numbers.
 local lu = require "luaunit"
+local async = require "agentbox.async"
 local export = require "agentbox.export"
+local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local plane = require "agentbox.sys.plane"
@@ -48,9 +50,9 @@ local function list(n, make)
   return out
 end
 
-local function long_rollout(id)
+local function long_rollout(id, shift)
   local ro = made.new { id = id }
-  local prompt, out = list(3000, function(i) return i * 31 end), list(2500, function(i) return i * 7 end)
+  local prompt, out = list(3000, function(i) return i * 31 + (shift or 0) end), list(2500, function(i) return i * 7 end)
   local lp = list(2500, function(i) return -i / 977 end)
   ro:reply(made.object("role", "assistant", "content", "a"), { tokens = { prompt = prompt, out = out, lp = lp } })
   local second = table.move(out, 1, #out, #prompt + 1, table.move(prompt, 1, #prompt, 1, {}))
@@ -119,6 +121,26 @@ function M.test_files_rotate()
   lu.assertNotNil(fs.stat(dir .. "/r/planes-00007.bin"))
   lu.assertNil(fs.stat(dir .. "/r/planes-00008.bin"))
   for id in ("abc"):gmatch "." do same(long_rollout(id), assert(traj.load(dir .. "/r#" .. id))) end
+end
+
+-- A fiber that computed for long is sliced anywhere, between a look at the file's end and the write there, too.
+function M.test_a_list_is_where_its_line_says_whoever_else_packs()
+  local s <close> = assert(store.open(dir, { run_id = "r", agentbox_json = false }))
+  assert(s:append(long_rollout "first"))
+  local file = s._planes._file
+  local sliced = setmetatable({ size = function()
+    local size = file:size()
+    for _ = 1, 100 do fiber.yield() end
+    return size
+  end }, { __index = function(_, name)
+    return function(_, ...) return file[name](file, ...) end
+  end })
+  s._planes._file = sliced
+  local given = list(3, function(i) return long_rollout("r" .. i, i) end)
+  async.scope(function(scope)
+    for _, t in ipairs(given) do scope:spawn(function() assert(s:append(t)) end) end
+  end)
+  for i = 1, 3 do same(long_rollout("r" .. i, i), assert(traj.load(dir .. "/r#r" .. i))) end
 end
 
 function M.test_damage_is_found()

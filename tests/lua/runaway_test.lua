@@ -301,4 +301,17 @@ function M.test_a_call_that_sleeps_is_named_and_goes_on()
   lu.assertStrContains(out, "after")
 end
 
+-- A busy machine or a slow disk makes any call last: what the library does between two waits is atomic all the same.
+function M.test_the_library_is_sliced_by_what_it_computes_not_by_the_clock()
+  local order = {}
+  local library = assert(load([[
+    local order = ...
+    os.execute "sleep 0.3"
+    for i = 1, 20000 do order[i] = "library" end]], "@agentbox/a_test.lua"))
+  local one, other = fiber.spawn(library, order), fiber.spawn(function() order[#order + 1] = "other" end)
+  lu.assertTrue(one:join())
+  lu.assertTrue(other:join())
+  lu.assertEquals({ #order, order[20000], order[20001] }, { 20001, "library", "other" })
+end
+
 return M

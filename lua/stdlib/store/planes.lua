@@ -4,6 +4,7 @@
 --- `{"p":[file, offset, count, "i4"],"sum":"<16 hex digits>"}`. Kinds are little-endian `i4`, `f4` and `f8`, the
 --- smallest that holds every value exactly; the sum is the beginning of the SHA-256 of the bytes. Whoever reads a line
 --- gets the list back, as numbers that are equal.
+local async = require "agentbox.async"
 local err = require "agentbox.err"
 local fs = require "agentbox.sys.fs"
 local hash = require "agentbox.sys.hash"
@@ -35,7 +36,9 @@ Planes.__index = Planes
 ---@param run_dir string
 ---@return agentbox.Planes
 function M.open(run_dir)
-  return setmetatable({ _dir = run_dir, _n = 0, _dirty = {}, _syncing = {}, _age = 0 }, Planes)
+  return setmetatable({
+    _dir = run_dir, _n = 0, _dirty = {}, _syncing = {}, _age = 0, _turn = async.semaphore(1),
+  }, Planes)
 end
 
 local function open_last(self)
@@ -136,13 +139,16 @@ local function pack_tokens(self, given)
   return packed
 end
 
---- The JSON text of a record with its long lists packed, and what `sync` wants to know of it.
+--- The JSON text of a record with its long lists packed, and what `sync` wants to know of it. One packs at a time: where a
+--- list is, is known before it is written, and converting a very long one takes so long that its fiber may be sliced.
+---@async
 ---@nodiscard
 ---@param text string
 ---@return string? text
 ---@return integer|agentbox.Err? age   # nil: nothing was packed
 function Planes:pack(text)
   if not has_long(text) then return text end
+  local _ <close> = self._turn:acquire()
   local age = self._age
   local line, packed = json.decode(text, UNREAD), false
   for _, call in ipairs(line and line.calls or {}) do
