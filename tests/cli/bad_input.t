@@ -99,13 +99,13 @@ Make room or permit it there, or name another folder with --out.
 
 $ agentbox run rf -o out > /dev/null; sh mounted.sh size=8k 'cat /dev/zero > small/fill; agentbox export out -f jsonl -o small/x.jsonl; s=$?; ls small; exit $s'
 cat: write error: No space left on device
-agentbox: small/x.jsonl: No space left on device
+agentbox: small/x.jsonl: write: No space left on device
 fill
 [exit 3]
 
 $ sh mounted.sh ro 'agentbox export out -f jsonl -o small/x.jsonl'
-agentbox: small/x.jsonl<*>: Read-only file system
-[exit 3]
+agentbox: small/x.jsonl: open <*>: Read-only file system
+[exit 2]
 
 A folder that goes, is replaced or closes while the rollout runs: it is not the input that is wrong.
 

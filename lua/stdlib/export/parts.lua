@@ -60,10 +60,10 @@ function Parts:open(path)
     if not ok then return nil, problem end
   end
   local file, problem = fs.append_open(part_of(path))
-  if not file then return nil, problem end
+  if not file then return nil, err.wrap(problem, path) end
   self._paths[#self._paths + 1], self._open[#self._open + 1] = path, { path = path, file = file }
   local ok, bad = file:truncate(0) -- what a crash left of a process with our number
-  if not ok then return nil, bad end
+  if not ok then return nil, err.wrap(bad, path) end
   return file
 end
 
