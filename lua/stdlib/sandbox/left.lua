@@ -42,7 +42,8 @@ end
 local reads = {}
 for _, name in ipairs(READS) do
   reads[name] = function(self, path, to, ...)
-    local turn <close> = rawget(self, "_looks") and not rawequal(to, self) and self._lock:acquire() or nil -- luacheck: ignore
+    local may_look = rawget(self, "_looks") and not rawequal(to, self)
+    local turn <close> = may_look and self._lock:acquire() or nil -- luacheck: ignore
     if turn and rawget(self, "_looks") then return self._frozen[name](self._frozen, path, to, ...) end
     if turn then turn:release() end
     local sb = made(self)
