@@ -43,7 +43,7 @@ M.SEGMENT_BYTES = 1 << 30
 
 -- So much of what is in flight waits in memory: that of some sixty rollouts. A write for every text would be a fourth
 -- of what writing costs.
-local NEAR_BYTES = 2 << 20
+local NEAR_BYTES = 3 << 20
 
 local MAX_PAUSE_S = 5
 local LOCK_WAIT_S = 1
