@@ -34,12 +34,24 @@ local function numbers(n)
   return list
 end
 
---- Seconds that one creation takes of this machine when nothing else is done, with as many at once as the run has.
-local function creation_s(count, at_once)
+local function task_of(i)
+  return { task_id = "t" .. i, description = "Run true.", verifier = { type = "command", command = "true" } }
+end
+
+-- Seconds of a rollout whose model only says that it is done.
+local function turnless_s(backend, count, at_once)
   local began = clock()
-  ab.async.each(numbers(count), function() assert(ab.sandbox.create { limits = { memory_mb = 512 } }):close() end,
-    { limit = at_once })
+  ab.async.each(numbers(count), function(i)
+    local t = assert(ab.rollout.run { task = ab.task.new(task_of(i)), model = ab.model.scripted { "done" }, sandbox = { backend = backend } })
+    assert(t.reward == 1, t.stop_reason)
+  end, { limit = at_once })
   return (clock() - began) / count
+end
+
+--- Seconds that creation and verification take of this machine when nothing else is done, with as many at once as the run
+--- has: of a rollout without turns, what it takes more than one in sandboxes that cost nothing.
+local function sandboxes_s(count, at_once)
+  return turnless_s("native", count, at_once) - turnless_s("free", count, at_once)
 end
 
 local function command_s(count, at_once)
@@ -79,14 +91,14 @@ local function measure(count, program)
   local samples = {}
   local limits = { creating = 16, commands = 32, judges = 32 } -- several times the cores, as the engine has turns of its own between
   local model = ab.model.open { model = "m", base_url = ("http://127.0.0.1:%d/v1"):format(server.port), timeout_s = 600 }
-  local before = { create = creation_s(200, limits.creating), command = command_s(2000, limits.commands) }
+  local before = { sandboxes = sandboxes_s(200, limits.creating), command = command_s(2000, limits.commands) }
   local cpu = cpu_s()
   local made = 0
   local run <close> = assert(ab.runner.start {
     tasks = function()
       made = made + 1
       if made > count then return nil end
-      return { task_id = "t" .. made, description = "Run true.", verifier = { type = "command", command = "true" } }
+      return task_of(made)
     end,
     model = model, concurrency = count, limits = limits, lookahead = 64, out = dir, agentbox_json = false,
     max_steps = TURNS + 5, timeout_s = 3600,
@@ -97,7 +109,7 @@ local function measure(count, program)
   local wall = clock() - began
   watcher:join()
   cpu = cpu_s() - cpu
-  local after = { create = creation_s(200, limits.creating), command = command_s(2000, limits.commands) }
+  local after = { sandboxes = sandboxes_s(200, limits.creating), command = command_s(2000, limits.commands) }
   server.said = server_says(server.port, "quit")
   local stored = 0
   for _, entry in ipairs(assert(ab.fs.list(sum.run_dir))) do
@@ -106,18 +118,17 @@ local function measure(count, program)
   assert(ab.fs.remove(dir, true))
   return {
     sum = sum, wall = wall, cpu = cpu, server = server.said, samples = samples, stored = stored,
-    create_s = (before.create + after.create) / 2, command_s = (before.command + after.command) / 2,
+    sandboxes_s = (before.sandboxes + after.sandboxes) / 2, command_s = (before.command + after.command) / 2,
     creations = run.limits.creating.entered,
-    commands = sum.steps + 2 * sum.rollouts, -- a check after seeding and the verifier's
   }
 end
 
 local function bound_of(m)
   local parts = {
-    latency = (TURNS + 1) * LATENCY_S, creation = m.creations * m.create_s, commands = m.commands * m.command_s,
+    latency = (TURNS + 1) * LATENCY_S, sandboxes = m.sum.rollouts * m.sandboxes_s, commands = m.sum.steps * m.command_s,
     server = m.server.cpu_s / CORES,
   }
-  parts.all = parts.latency + parts.creation + parts.commands + parts.server
+  parts.all = parts.latency + parts.sandboxes + parts.commands + parts.server
   return parts
 end
 
@@ -171,8 +182,8 @@ local function tell(count, m, bound)
   say("%d rollouts at once, %d turns with a command each, a model of %g s", count, TURNS, LATENCY_S)
   say("ended %d, solved %d, unscored %d", sum.rollouts, sum.solved, sum.unscored)
   say("wall              %.1f s", m.wall)
-  say("lower bound       %.1f s = %.1f latency + %.1f creation (%d x %.2f ms) + %.1f commands (%d x %.2f ms) + %.1f server",
-    bound.all, bound.latency, bound.creation, m.creations, m.create_s * 1e3, bound.commands, m.commands, m.command_s * 1e3,
+  say("lower bound       %.1f s = %.1f latency + %.1f creation and verification (%d x %.2f ms) + %.1f commands (%d x %.2f ms) + %.1f server",
+    bound.all, bound.latency, bound.sandboxes, sum.rollouts, m.sandboxes_s * 1e3, bound.commands, sum.steps, m.command_s * 1e3,
     bound.server)
   say("ratio             %.2f", m.wall / bound.all)
   say("engine CPU        %.1f s, %.0f us a turn", m.cpu, m.cpu / math.max(1, sum.steps + sum.rollouts) * 1e6)

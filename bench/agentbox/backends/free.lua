@@ -18,6 +18,12 @@ end
 
 function Raw.kill_all() return true end
 
+function Raw.tree() return {} end
+Raw.list = Raw.tree
+
+local function done() return true end
+Raw.mkdir, Raw.remove, Raw.copy_tree = done, done, done
+
 function Raw.close() end
 
 ---@return table raw
