@@ -87,7 +87,8 @@ static int l_write(lua_State *L)
 
 struct sync_job {
     struct abl_job job;
-    int fd; /* owns: a duplicate, so that the file may be closed meanwhile; or -1 */
+    int fd; /* owns: the file's, or a duplicate, so that it may be closed meanwhile; or -1
+             */
 };
 
 static int run_sync(struct abl_job *job)
@@ -122,6 +123,17 @@ static int l_sync(lua_State *L)
         ab_err_sys(&err, errno, "sync");
         return abl_push_err(L, &err, "file.sync");
     }
+    return abl_job_do(L, true);
+}
+
+/* file:finish(): as sync, and closes it in any case: who finishes many files needs no
+ * descriptors beside theirs. */
+static int l_finish(lua_State *L)
+{
+    struct file *f = check_open(L);
+    struct sync_job *sync = ABL_JOB_NEW(L, struct sync_job, &SYNC);
+    sync->fd = f->fd;
+    f->fd = -1;
     return abl_job_do(L, true);
 }
 
@@ -198,8 +210,8 @@ static void register_type(lua_State *L, const char *type, const luaL_Reg *method
 void abl_file_register(lua_State *L)
 {
     static const luaL_Reg file[] = {
-        {"write", l_write}, {"sync", l_sync}, {"truncate", l_truncate},
-        {"size", l_size},   {NULL, NULL},
+        {"write", l_write},       {"sync", l_sync}, {"finish", l_finish},
+        {"truncate", l_truncate}, {"size", l_size}, {NULL, NULL},
     };
     static const luaL_Reg lock[] = {{NULL, NULL}};
     register_type(L, FILE_TYPE, file, l_file_close);

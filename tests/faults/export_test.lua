@@ -1,6 +1,7 @@
 --- Exports that a full or failing disk, or Ctrl-C, stops: nothing half written stays, and no file has its name before it is
 --- on the disk.
 local lu = require "luaunit"
+local async = require "agentbox.async"
 local export = require "agentbox.export"
 local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.sys.fs"
@@ -88,6 +89,26 @@ for what, out in pairs { documents = "/to/", lines = "/to/x.jsonl" } do
       lu.assertEquals(assert(json.decode(fs.read(dir .. "/to/" .. name))).final_status, "success")
     end
   end
+end
+
+-- Whoever writes the same name at once writes beside it, and not into our file.
+function M.test_two_at_once_into_one_name()
+  local out = { input = dir .. "/run", format = "jsonl", out = dir .. "/to/x.jsonl" }
+  local results = {}
+  async.each({ 1, 2, 3 }, function(i) results[i] = assert(export.convert(out)).written end)
+  lu.assertEquals(results, { 5, 5, 5 })
+  lu.assertEquals(names(), { "x.jsonl" })
+  lu.assertEquals(select(2, assert(fs.read(dir .. "/to/x.jsonl")):gsub("\n", "")), 5)
+end
+
+-- More documents than this process may have files open.
+function M.test_few_descriptors_are_enough()
+  local s <close> = assert(store.open(dir .. "/many", { run_id = "run-2", agentbox_json = false }))
+  for i = 1, 60 do assert(s:append(made.sample { id = ("%08d"):format(i) }:finish())) end
+  local _, _, status = os.execute(("ulimit -n 48; '%s' export -q -f agentbox -o '%s/to/' '%s/many' >/dev/null 2>'%s/stderr'")
+    :format(binary, dir, dir, dir))
+  lu.assertEquals({ status, assert(fs.read(dir .. "/stderr")) }, { 0, "" })
+  lu.assertEquals(#names(), 60)
 end
 
 return M

@@ -31,6 +31,12 @@ function File:write(bytes) end
 ---@return agentbox.Err? err
 function File:sync() end
 
+--- Like sync, and closes it in any case: it takes no second descriptor.
+---@async
+---@return true? ok
+---@return agentbox.Err? err
+function File:finish() end
+
 ---@param size integer
 ---@return true? ok
 ---@return agentbox.Err? err

@@ -7,11 +7,11 @@
 ---     return parts:settle()
 ---
 --- A crash leaves no file that is torn under its own name. What has not got its name when `parts` is closed, however
---- that comes, is removed.
+--- that comes, is removed. Who writes the same names at once has files of his own: the last to settle is who stays.
 local async = require "agentbox.async"
 local err = require "agentbox.err"
 local fs = require "agentbox.sys.fs"
-local os_ = require "agentbox.sys.os"
+local rand = require "agentbox.rand"
 
 local M = {}
 
@@ -19,6 +19,7 @@ local M = {}
 local TOGETHER = 64
 
 ---@class agentbox.Parts
+---@field private _mark string       # ours in the names of files in the making
 ---@field private _paths string[]    # of all files
 ---@field private _named integer     # how many have their names
 ---@field private _open { path: string, file: table }[]   # those that are not on the disk yet
@@ -27,10 +28,10 @@ Parts.__index = Parts
 
 ---@return agentbox.Parts
 function M.new()
-  return setmetatable({ _paths = {}, _named = 0, _open = {} }, Parts)
+  return setmetatable({ _mark = rand.uuid4():sub(1, 8), _paths = {}, _named = 0, _open = {} }, Parts)
 end
 
-local function part_of(path) return ("%s.part-%d"):format(path, os_.pid()) end
+local function part_of(self, path) return ("%s.part-%s"):format(path, self._mark) end
 
 local function close_all(self)
   for _, one in ipairs(self._open) do one.file:close() end
@@ -41,7 +42,7 @@ end
 local function sync(self)
   local problem
   async.each(self._open, function(one)
-    local ok, bad = one.file:sync()
+    local ok, bad = one.file:finish()
     if not ok then problem = problem or err.wrap(bad, one.path) end
   end)
   close_all(self)
@@ -55,15 +56,15 @@ end
 ---@return table? file     # of sys.fs.append_open; stays ours
 ---@return agentbox.Err? err
 function Parts:open(path)
-  if #self._open == TOGETHER then
-    local ok, problem = sync(self)
-    if not ok then return nil, problem end
+  local file, problem
+  if #self._open < TOGETHER then file, problem = fs.append_open(part_of(self, path)) end
+  if not file and #self._open > 0 then -- or this process has no more descriptors
+    local ok, bad = sync(self)
+    if not ok then return nil, bad end
+    file, problem = fs.append_open(part_of(self, path))
   end
-  local file, problem = fs.append_open(part_of(path))
   if not file then return nil, err.wrap(problem, path) end
   self._paths[#self._paths + 1], self._open[#self._open + 1] = path, { path = path, file = file }
-  local ok, bad = file:truncate(0) -- what a crash left of a process with our number
-  if not ok then return nil, err.wrap(bad, path) end
   return file
 end
 
@@ -79,7 +80,7 @@ function Parts:settle()
   local folders = {}
   for i, path in ipairs(self._paths) do
     if not ok then return nil, problem end
-    ok, problem = fs.rename(part_of(path), path, { sync = false })
+    ok, problem = fs.rename(part_of(self, path), path, { sync = false })
     if ok then self._named, folders[folder_of(path)] = i, true end
   end
   for folder in pairs(folders) do
@@ -91,7 +92,7 @@ end
 --- Removes what has no name. May be called twice.
 function Parts:close()
   close_all(self)
-  for i = self._named + 1, #self._paths do os.remove(part_of(self._paths[i])) end
+  for i = self._named + 1, #self._paths do os.remove(part_of(self, self._paths[i])) end
   self._paths, self._named = {}, 0
 end
 Parts.__close = Parts.close
