@@ -361,6 +361,16 @@ end
 
 -- ---------------------------------------------------------------- other verifiers
 
+-- Whatever keeps the task's files from being put back, what was seen until then is told.
+function M.test_tampering_that_cannot_be_undone_is_told()
+  local tamper = attack({ ["conftest.py"] = "" },
+    "rm tests/test_double.py; mkdir -p tests/test_double.py/$(printf 'd/%.0s' $(seq 600))", {
+      verifier = { type = "pytest", path = "tests", timeout_s = 60, sandbox = "agent" },
+    })
+  lu.assertEquals({ tamper.planted, tamper.changed, tamper.suspicious },
+    { { "conftest.py" }, { "tests/test_double.py" }, true })
+end
+
 function M.test_a_commands_tests_are_restored_too()
   local fields = { verifier = { type = "command", command = "python3 -m unittest test_it" },
     files = { ["test_it.py"] = "import unittest\nclass T(unittest.TestCase):\n    def test(self): import sol\n" } }

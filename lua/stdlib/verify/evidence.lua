@@ -193,8 +193,8 @@ end
 
 local function lay_over(self, sb, pristine)
   local tamper, problem = protect.restore(sb, self.workspace, pristine, { remove = may_remove(self, pristine) })
-  if not tamper then return nil, problem end
   merge(self.tamper, tamper)
+  if problem then return nil, problem end
   return protect.lay(sb, self.workspace, self.task.hidden)
 end
 

@@ -183,21 +183,20 @@ end
 ---@param workspace string
 ---@param pristine agentbox.Pristine
 ---@param opts { remove?: boolean }   # remove: also what matches and the task did not have
----@return agentbox.Tamper?
----@return agentbox.Err?
+---@return agentbox.Tamper tamper     # what was seen, also by the time of an error
+---@return agentbox.Err? err
 function M.restore(sb, workspace, pristine, opts)
   local tamper = M.no_tamper()
   if not opts.remove and not next(pristine.files) then return tamper end
   local now, problem = entries_by_name(sb, workspace)
-  if not now then return nil, problem end
+  if not now then return tamper, problem end
   local ok
   if opts.remove then
     ok, problem = remove_planted(sb, workspace, pristine, glob.compile(M.SHADOWS), now, tamper)
-    if not ok then return nil, problem end
+    if not ok then return tamper, problem end
   end
   ok, problem = restore(sb, workspace, pristine, now, tamper)
-  if not ok then return nil, problem end
-  return tamper
+  return tamper, not ok and problem or nil
 end
 
 --- Lays files over the tree, whatever stands in their way.
