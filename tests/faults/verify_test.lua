@@ -359,6 +359,14 @@ for i in range(200): os.mkdir('d'*100); os.chdir('d'*100)"]],
   end
 end
 
+-- An ordinary user's engine cannot look into it, while what runs the tests could.
+function M.test_what_is_planted_in_a_closed_folder_is_not_run()
+  local tamper = attack({ ["tests/conftest.py"] = "def pytest_pyfunc_call(pyfuncitem): return True" }, "chmod 0 tests", {
+    verifier = { type = "pytest", path = "tests", timeout_s = 60, sandbox = "agent" },
+  })
+  lu.assertEquals({ tamper.notes, tamper.suspicious }, { nil, true })
+end
+
 -- ---------------------------------------------------------------- other verifiers
 
 -- Whatever keeps the task's files from being put back, what was seen until then is told.
