@@ -78,7 +78,8 @@ function M.test_a_sandbox_that_runs_nothing_is_no_verdict()
   local command = require "agentbox.verifiers.command"
   local function judged(break_it)
     local sb <close> = live.sandbox "native"
-    assert(sb:exec(break_it))
+    local broken = assert(sb:exec(break_it))
+    lu.skipIf(broken.exit_code ~= 0, "root inside cannot remove the host's shell from an ordinary user's sandbox")
     return command.run { sandbox = sb, workdir = "/workspace", spec = {
       type = "command", command = "no-such-program", timeout_s = 60, success_exit_code = 0, reward_success = 1.0, reward_failure = 0.0,
     } }
@@ -89,6 +90,13 @@ function M.test_a_sandbox_that_runs_nothing_is_no_verdict()
   lu.assertNil(none)
   lu.assertEquals(problem.code, "sandbox")
   lu.assertStrContains(problem.msg, "cannot run `true`")
+end
+
+-- In the agent's own sandbox it was the agent.
+function M.test_who_takes_the_shell_away_has_failed()
+  attack({}, "rm -f /usr/bin/sh /usr/bin/dash /usr/bin/bash", {
+    verifier = { type = "command", command = "test -f out", timeout_s = 60, sandbox = "agent" },
+  })
 end
 
 function M.test_ways_to_call_pytest()
