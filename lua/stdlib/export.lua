@@ -52,7 +52,7 @@ end
 ---@return agentbox.Format?
 ---@return agentbox.Err? err
 function M.format(name)
-  local known = table.concat(BUILT_IN, ", ")
+  local known = table.concat(BUILT_IN, ", "):gsub("_", "-")
   if type(name) ~= "string" or not name:find "^%a[%w_-]*$" then
     return nil, err.new("badarg", ("unknown format %s; known: %s"):format(tostring(name), known))
   end
@@ -78,13 +78,16 @@ end
 
 -- The format's options with their defaults; unknown ones are refused.
 local function options_for(format, given)
-  local known, out = format.options or {}, {}
+  local known, names, out = format.options or {}, {}, {}
   for name, allowed in pairs(known) do
+    names[#names + 1] = name
     if type(allowed) == "table" then out[name] = allowed[1] end
   end
   for name, value in pairs(given or {}) do
     if not known[name] then
-      return nil, err.new("badarg", ("format %s has no option %s"):format(format.name, name))
+      table.sort(names)
+      return nil, err.new("badarg", ("format %s has no option %s; it has %s"):format(
+        format.name, name, #names > 0 and table.concat(names, ", ") or "none"))
     end
     local problem = option_problem(name, value, known[name])
     if problem then return nil, err.new("badarg", problem) end

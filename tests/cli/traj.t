@@ -61,7 +61,7 @@ agentbox: form must be messages or exchanges, not maybe
 [exit 2]
 
 $ agentbox export t.json -o x.json -O nope=1
-agentbox: format art has no option nope
+agentbox: format art has no option nope; it has form, min_group, tokens
 [exit 2]
 
 $ agentbox export missing.json -o x.json; ls x.json* 2>/dev/null

@@ -50,7 +50,7 @@ function M.test_unknown_formats_and_options()
   end
   local ok, err = convert { format = "art", out = dir .. "/x.jsonl", options = { from = "exchanges" } }
   lu.assertNil(ok)
-  lu.assertEquals(err.msg, "format art has no option from")
+  lu.assertEquals(err.msg, "format art has no option from; it has form, min_group, tokens")
   ok, err = convert { format = "openai", out = dir .. "/x.jsonl", options = { tool_args = "xml" } }
   lu.assertNil(ok)
   lu.assertEquals(err.msg, "tool_args must be string or object, not xml")

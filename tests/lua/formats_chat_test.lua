@@ -90,7 +90,10 @@ function M.test_preference_pairs_are_best_and_worst_of_one_prompt()
   lu.assertEquals({ docs[1].chosen[3].content, docs[1].rejected[3].content }, { "Fixed.", "Broken." })
   lu.assertEquals(#docs[1].prompt, 2)
   lu.assertEquals(#result.skipped, 2)
-  lu.assertStrContains(result.skipped[1].reason, "group h has no two rollouts of one prompt with different rewards")
+  for i, group in ipairs { "h", "i" } do
+    lu.assertEquals({ result.skipped[i].id, result.skipped[i].reason },
+      { group, "no two rollouts of one prompt in the group have different rewards" })
+  end
   docs = written("preference", { form = "unpaired" })
   lu.assertEquals({ #docs, docs[1].label, docs[2].label, docs[3].label }, { 7, false, true, true })
 end
@@ -154,6 +157,35 @@ function M.test_an_attempt_that_was_made_again_leaves_nothing_in_its_group()
   local docs, result = written "art"
   lu.assertEquals({ #docs, #docs[1].trajectories, #docs[1].exceptions }, { 1, 2, 0 })
   lu.assertEquals(result.skipped[2].reason, "surplus: its group was whole without it")
+end
+
+-- Symptom: after `run-dir --resume RUN --n MORE` exports left out all that was made beyond the groups of before.
+function M.test_what_a_resumed_run_made_beyond_a_whole_group_is_a_group_of_its_own()
+  run(function(s)
+    put(s, "a", 1.0, { size = 2 })
+    put(s, "b", 0.0, { size = 2, index = 1 })
+    put(s, "c", 1.0, { size = 4, index = 2 })
+    put(s, "d", 0.0, { size = 4, index = 3 })
+    put(s, "e", 0.0, { size = 4, index = 3 })
+    put(s, "f", 1.0, { size = 5, index = 4 })
+  end)
+  local docs, result = written "art"
+  local sizes = {}
+  for i, doc in ipairs(docs) do sizes[i] = #doc.trajectories end
+  lu.assertEquals(sizes, { 2, 2, 1 })
+  lu.assertEquals({ #result.skipped, result.skipped[1].id, result.skipped[1].reason },
+    { 1, "e", "surplus: its group was whole without it" })
+end
+
+-- One that was stopped in the middle of a group and goes on with a larger one fills that group.
+function M.test_a_group_that_was_not_whole_grows_with_a_resumed_run()
+  run(function(s)
+    put(s, "a", 1.0, { size = 2 })
+    put(s, "b", 0.0, { size = 3, index = 1 })
+    put(s, "c", 1.0, { size = 3, index = 2 })
+  end)
+  local docs, result = written "art"
+  lu.assertEquals({ #docs, #docs[1].trajectories, #docs[1].exceptions, #result.skipped }, { 1, 3, 0, 0 })
 end
 
 return M

@@ -18,14 +18,28 @@ function M.new(format, options)
   return setmetatable({ _format = format, _options = options, _open = {}, _order = {}, _done = {}, _whole = {} }, Groups)
 end
 
+-- What a resumed run made of a task beyond a group that was whole is a group of its own, named as in groups.jsonl: its
+-- members were planned in a larger one.
+local function place_of(self, t)
+  local planned, upto = self._format.group_key(t), self._format.group_size and self._format.group_size(t)
+  local key, from = planned, 0
+  while upto and self._done[key] and upto > self._done[key] do
+    from = self._done[key]
+    key = ("%s+%d"):format(planned, from)
+  end
+  return key, upto, from
+end
+
+-- The group that takes the trajectory; nil when it was whole without it.
 local function group_of(self, t)
-  local key = self._format.group_key(t)
+  local key, upto, from = place_of(self, t)
+  if self._done[key] then return nil end
   local group = self._open[key]
   if not group then
-    local size = self._format.group_size and self._format.group_size(t)
-    group = { key = key, task_id = t.task_id, docs = {}, exceptions = {}, size = size, left = 0 }
+    group = { key = key, task_id = t.task_id, docs = {}, exceptions = {}, left = 0 }
     self._open[key], self._order[#self._order + 1] = group, group
   end
+  if upto and upto > (group.upto or 0) then group.upto, group.size = upto, upto - from end
   return group
 end
 
@@ -50,8 +64,8 @@ end
 ---@param reason string?
 ---@return string? surplus
 function Groups:add(t, doc, reason)
-  if self._done[self._format.group_key(t)] then return "surplus: its group was whole without it" end
   local group = group_of(self, t)
+  if not group then return "surplus: its group was whole without it" end
   forget(group, t.id)
   if doc then
     table.insert(group.docs, self._format.keep_docs and doc or sys.trusted(json.encode(doc)))
@@ -64,8 +78,8 @@ end
 --- Notes that a member was filtered out.
 ---@param t agentbox.Traj
 function Groups:leave(t)
-  if self._done[self._format.group_key(t)] then return end
   local group = group_of(self, t)
+  if not group then return end
   group.left = group.left + 1
   note(self, group)
 end
@@ -75,7 +89,7 @@ local function close(self, group, put)
   for i, entry in ipairs(group.exceptions) do exceptions[i] = entry.value end
   local doc, why, skipped = self._format.join(group.key, group.docs, exceptions, self._options, size)
   put(doc, why, skipped, group)
-  self._done[group.key], self._open[group.key] = true, nil
+  self._done[group.key], self._open[group.key] = group.upto or math.huge, nil
   group.docs, group.exceptions = nil, nil -- its place in the order stays
 end
 

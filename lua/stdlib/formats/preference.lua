@@ -69,21 +69,21 @@ local function ends_of(docs)
 end
 
 --- A group's pair, or its unpaired rows; nil and why when there is none.
----@param key string
+---@param _ string
 ---@param docs table[]
 ---@param _ table[]
 ---@param opts { form?: string, threshold?: number, margin?: number }
 ---@return table?
 ---@return string? problem
 ---@return string? skipped
-function M.join(key, docs, _, opts)
+function M.join(_, docs, _, opts)
   if opts.form == "unpaired" then
     if #docs == 0 then return nil end
     return unpaired(docs, opts.threshold)
   end
   local best, worst = ends_of(docs)
   if not worst or best.reward - worst.reward <= (opts.margin or 0) then
-    return nil, nil, ("group %s has no two rollouts of one prompt with different rewards"):format(key)
+    return nil, nil, "no two rollouts of one prompt in the group have different rewards"
   end
   return { sys.trusted(put_pair(best.prompt, best.completion, worst.completion, best.tools)) }
 end

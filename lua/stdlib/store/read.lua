@@ -154,7 +154,7 @@ end
 ---@return agentbox.Err? err
 function M.files(path)
   local stat, problem = fs.stat(path)
-  if not stat then return nil, err.wrap(problem, path) end
+  if not stat then return nil, problem end
   if stat.type ~= "dir" and stat.type ~= "file" then
     return nil, err.new("invalid", ("%s is a %s, not a file or folder"):format(path, stat.type))
   end
