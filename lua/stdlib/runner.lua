@@ -93,7 +93,7 @@ end
 
 function Run:_event(kind, fields)
   local ok, problem = self.store:event(kind, fields)
-  if not ok and self.state ~= "over" then log.warn("%s: %s", self.run_id, problem.msg) end
+  if not ok and not self.ended and self.state ~= "over" then log.warn("%s: %s", self.run_id, problem.msg) end
   if self.opts.on_event then self.opts.on_event(kind, fields) end
 end
 

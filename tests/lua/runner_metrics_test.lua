@@ -23,6 +23,19 @@ local function parse(text)
   return samples, types
 end
 
+-- Symptom: the end of a run told a median longer than the whole run.
+function M.test_percentiles_are_near_and_never_beyond_what_there_was()
+  local tally = require "agentbox.runner.tally".new()
+  for i = 1, 100 do tally:ended { final_status = "success", scored = true, reward = 1, duration_s = i / 10 } end
+  for p, truth in pairs { [0.5] = 5, [0.9] = 9, [0.99] = 9.9 } do
+    local got = tally:percentile(p)
+    test.ok(math.abs(got - truth) <= 0.12 * truth and got <= 10, ("p%g is %g"):format(100 * p, got))
+  end
+  local one = require "agentbox.runner.tally".new()
+  one:ended { final_status = "success", scored = true, reward = 1, duration_s = 6.1 }
+  test.eq({ one:percentile(0.5), one:percentile(0.99) }, { 6.1, 6.1 })
+end
+
 function M.test_the_numbers_are_those_of_the_run()
   local door = gate.new(1)
   local pass = door:enter()

@@ -3,7 +3,8 @@ local time = require "agentbox.time"
 
 local M = {}
 
--- Durations are counted in buckets, each a quarter wider than the one before: percentiles to within 12 %.
+-- Durations are counted in buckets, each a quarter wider than the one before: percentiles to within 12 %, and none beyond the
+-- shortest and the longest.
 local STEP = math.log(1.25)
 local WINDOW_S = 60
 
@@ -24,7 +25,7 @@ function M.new()
       closed = 0, whole = 0, partial = 0, dropped = 0, zero_signal = 0,
     },
     waste = { rollouts = 0, steps = 0, tokens = 0, seconds = 0 }, quarantined = {}, bad_tasks = 0,
-    duration_s = 0.0, _buckets = {}, _timed = 0, _seconds = {}, _streak = 0,
+    duration_s = 0.0, _buckets = {}, _timed = 0, _shortest = math.huge, _longest = 0.0, _seconds = {}, _streak = 0,
   }, Tally)
 end
 
@@ -65,6 +66,8 @@ function Tally:ended(result, kept)
   if kept then return end
   if result.duration_s then
     count(self._buckets, bucket_of(result.duration_s))
+    self._shortest = math.min(self._shortest, result.duration_s)
+    self._longest = math.max(self._longest, result.duration_s)
     self._timed, self.duration_s = self._timed + 1, self.duration_s + result.duration_s
   end
   local second = time.monotonic() // 1
@@ -108,7 +111,9 @@ function Tally:percentile(p)
   table.sort(keys)
   for _, key in ipairs(keys) do
     below = below + self._buckets[key]
-    if below >= p * self._timed then return 0.001 * math.exp(key * STEP) end
+    if below >= p * self._timed then
+      return math.max(self._shortest, math.min(self._longest, 0.001 * math.exp((key - 0.5) * STEP)))
+    end
   end
 end
 
