@@ -216,7 +216,7 @@ function M.serve(opts)
   local token = opts.token and secret.reveal(opts.token) or nil
   if token then secret.register(token) end
   if not token and opts.token ~= false and not where.loopback then
-    return nil, err.new("badarg", ("listening on %s needs a token: others can reach it"):format(opts.listen))
+    return nil, err.new("badarg", ("listening on %s needs a token, as others can reach it: set AGENTBOX_TOKEN (from Lua: token)"):format(opts.listen))
   end
   local spec = { path = where.path, host = where.host, port = where.port, token = token }
   for key, name in pairs(PASSED_ON) do spec[name] = opts[key] end

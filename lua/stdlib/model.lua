@@ -152,6 +152,7 @@ function M.configured(opts)
   if not clean then return nil, bad end
   local per_member
   clean.sampling, per_member = sampling_of(clean)
+  clean.assumed = not clean.base_urls and not clean.base_url
   clean.base_urls = clean.base_urls or { clean.base_url or M.DEFAULT_BASE_URL }
   local problem = server_problem(clean)
   if problem then return nil, err.new("config", problem) end

@@ -18,6 +18,11 @@ status=success reward=1.0 steps=1
 saved out/fix_fizzbuzz_<*>.json
 [exit 0]
 
+$ echo 'return function(request) return "seen " .. #request.messages end' > answer.lua; agentbox run -m lua:answer.lua -o out0 fix_fizzbuzz
+status=failed reward=0.0 steps=0
+saved out0/fix_fizzbuzz_<*>.json
+[exit 1]
+
 $ agentbox traj show out/fix_fizzbuzz_*.json
 task=fix_fizzbuzz run=ID id=ID
 status=success reward=1.0 stop=final_answer

@@ -26,7 +26,7 @@ $ agentbox serve runs/e --tasks tasks --epochs 3 --last -m scripted:done.json --
 [exit 0]
 
 $ agentbox serve runs/g --listen 0.0.0.0:0 -m scripted:done.json --backend none 2>&1 | tail -1
-agentbox: listening on 0.0.0.0:0 needs a token: others can reach it
+agentbox: listening on 0.0.0.0:0 needs a token, as others can reach it: set AGENTBOX_TOKEN (from Lua: token)
 [exit 0]
 
 $ agentbox serve runs/g --group-size 1

@@ -104,6 +104,17 @@ function M.test_an_errors_zero_of_the_reference_is_no_score()
   lu.assertEquals({ t.scored, t.reward }, { false, nil })
 end
 
+-- Symptom: `traj show` of a rollout whose verifier raised said that the model had failed.
+function M.test_an_error_is_read_as_the_failure_of_whose_doing_it_was()
+  for class, reason in pairs { verifier = "scorer_error", sandbox = "sandbox_error", task = "task_error", model_server = "model_error" } do
+    local doc = json.decode(REFERENCE)
+    doc.reward, doc.final_status = json.null, "error"
+    doc.metadata = json.object { scored = false, failure_class = class }
+    local t = assert(foreign.read(json.encode(doc)))
+    lu.assertEquals({ t.stop_reason, t.failure_class }, { reason, class })
+  end
+end
+
 function M.test_what_is_no_trajectory_is_refused()
   for text, word in pairs {
     ["[1]"] = "not a JSON object", ["{}"] = "task_id", ["{"] = "",

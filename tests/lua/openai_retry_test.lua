@@ -182,4 +182,14 @@ function M.test_a_server_that_does_not_stream()
   test.eq(assert(open(refused, { stream = true }):complete(ask())).tries, 2)
 end
 
+-- Symptom: a forgotten base_url looked like a network that was broken.
+function M.test_an_address_that_nobody_gave_is_named_as_such()
+  local closed = { model = "m", max_tries = 1, proxy = "http://127.0.0.1:1" }
+  local e = test.fails("network", require "agentbox.model".open(closed):complete(ask()))
+  test.contains(e.msg, "no base_url was given, so OpenAI's was asked")
+  closed.base_url = "http://127.0.0.1:1/v1"
+  e = test.fails("network", require "agentbox.model".open(closed):complete(ask()))
+  test.ok(not e.msg:find("no base_url", 1, true), e.msg)
+end
+
 return M

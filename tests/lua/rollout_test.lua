@@ -148,7 +148,7 @@ end
 function M.test_a_task_that_names_an_unknown_verifier()
   local t, problem = rollout.run { task = task { verifier = { type = "pytets" } }, model = model.scripted { "x" } }
   lu.assertNil(t)
-  lu.assertStrContains(problem.msg, 'verifier.type: unknown: pytets (did you mean "pytest"?)')
+  lu.assertStrContains(problem.msg, 'task ' .. task().task_id .. ': verifier.type: unknown: pytets (did you mean "pytest"?)')
 end
 
 -- ---------------------------------------------------------------- more

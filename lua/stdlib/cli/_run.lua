@@ -77,12 +77,14 @@ function M.sandbox(config, allow)
   return usage(("no sandbox backend '%s'; there is %s"):format(sandbox.backend, table.concat(names, ", ")))
 end
 
-local function scripted(path)
+-- lua:FILE returns a model, a function or turns; scripted:FILE turns, in Lua or JSON.
+local function scripted(path, kind)
   local turns, err
-  if path:find "%.lua$" then
+  if kind == "lua" or path:find "%.lua$" then
     local chunk, msg = loadfile(path, "t")
     if not chunk then return usage(msg) end
     turns = chunk()
+    if kind == "lua" then return require "agentbox.model".resolve(turns) end
   else
     local text
     text, err = require "agentbox.sys.fs".read(path, 64 << 20)
@@ -113,7 +115,7 @@ local function served(config, max_tries)
   return model, err
 end
 
----The model that --model names: a server's model, mock, scripted:FILE or replay:TRAJ.
+---The model that --model names: a server's model, mock, scripted:FILE, lua:FILE or replay:TRAJ.
 ---@async
 ---@param config agentbox.Config
 ---@param max_tries? integer   # how often a call to a server is tried
@@ -122,13 +124,13 @@ end
 function M.model(config, max_tries)
   local name = config:value "model.model"
   local kind, rest = name:match "^(%a+):(.*)$"
-  local of_file = kind == "scripted" or kind == "replay"
+  local of_file = kind == "scripted" or kind == "lua" or kind == "replay"
   if name == "" or of_file and rest == "" then
     return usage(("--model %s"):format(of_file and kind .. ": lacks the file's name" or "is empty"))
   elseif name == "mock" then
     return require "agentbox.model".scripted { name = "mock", "I am a mock; I answer once and change nothing." }
-  elseif kind == "scripted" then
-    return scripted(rest)
+  elseif kind == "scripted" or kind == "lua" then
+    return scripted(rest, kind)
   elseif kind == "replay" then
     return require "agentbox.model".replay { traj = rest }
   end

@@ -6,7 +6,7 @@ local M = {
       .. "trajectory. Prints `status=... reward=... steps=...` and where it was saved.",
   arguments = { { "task", "a task folder or a task file" } },
   options = {
-    { "-m --model", "NAME", "a model's name, mock (answers once), scripted:FILE or replay:TRAJ", default = "mock" },
+    { "-m --model", "NAME", "a model's name, mock (answers once), scripted:FILE, lua:FILE or replay:TRAJ (docs/models.md)", default = "mock" },
     { "--base-url", "URL", "the model server, as in http://127.0.0.1:8000/v1" },
     { "--api-key", "KEY", "its key; better in the environment as OPENAI_API_KEY" },
     { "--temperature", "T", "sampling temperature", number = true, default = 0.7 },

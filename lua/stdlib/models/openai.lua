@@ -293,6 +293,7 @@ function Model:complete(request)
   self._stats.failures = self._stats.failures + 1
   e.raw_request = call.body
   if tries > 1 then e.msg = ("%s (after %d tries)"):format(e.msg, tries) end
+  if self._assumed and e.code == "network" then e.msg = e.msg .. "; no base_url was given, so OpenAI's was asked" end
   return nil, e
 end
 
@@ -385,7 +386,7 @@ function M.new(opts)
     _timeout_s = opts.timeout_s, _connect_s = opts.connect_timeout_s, _idle_s = opts.idle_timeout_s,
     _max_body = opts.max_body_bytes, _unix = opts.unix_socket, _proxy = opts.proxy,
     _abort_path = opts.abort_path, _ca_file = opts.ca_file, _insecure = opts.insecure, _on_retry = opts.on_retry,
-    _cookies = {}, _cookie_count = 0,
+    _assumed = opts.assumed, _cookies = {}, _cookie_count = 0,
     _stats = { calls = 0, running = 0, tries = 0, retries = 0, waiting = 0, failures = 0, model_s = 0 },
   }, Model)
   self._retry = retry_opts(self, opts)

@@ -18,6 +18,9 @@ local STOP_REASONS = {
   final_answer = "final_answer", max_steps = "max_turns", timeout = "wall_timeout", error = "model_error",
 }
 
+-- What an error without a reason of its own was, by whose doing it is.
+local FAILED = { sandbox = "sandbox_error", verifier = "scorer_error", task = "task_error", engine = "tool_error" }
+
 local CALL = { object = { id = "string?", ["function"] = { object = { name = "string", arguments = "string" } } } }
 local MESSAGE = {
   object = {
@@ -205,7 +208,7 @@ local function line_from(doc)
   line.status = ends[1]
   line.final_status = doc.final_status
   line.stop = object {
-    "reason", STOP_REASONS[metadata.stop_reason] or ends[2],
+    "reason", doc.final_status == "error" and FAILED[metadata.failure_class] or STOP_REASONS[metadata.stop_reason] or ends[2],
     "class", value_of(metadata.failure_class) or doc.final_status == "error" and "engine" or json.null,
     "detail", json.null,
   }
