@@ -64,6 +64,13 @@ $ agentbox export t.json -o x.json -O nope=1
 agentbox: format art has no option nope; it has form, min_group, tokens
 [exit 2]
 
+$ agentbox export t.json -o - -f trl; agentbox export t.json -o /dev/stdout | cat; ls ./- 2>/dev/null
+agentbox: export: --out '-' is a stream; files get their names when they are whole, so name a file
+Try 'agentbox export --help' for more information.
+agentbox: export: --out '/dev/stdout' is a stream; files get their names when they are whole, so name a file
+Try 'agentbox export --help' for more information.
+[exit 2]
+
 $ agentbox export missing.json -o x.json; ls x.json* 2>/dev/null
 agentbox: <*>missing.json<*>
 [exit 2]

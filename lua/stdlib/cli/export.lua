@@ -9,7 +9,7 @@ local M = {
   options = {
     { "-f --format", "NAME", "agentbox, jsonl, canonical, art, trl, verl, skyrl, verifiers, prime-rl, slime, openrlhf, "
       .. "openai, sharegpt, prompt-completion, preference, pretokenized, or an overlay's", default = "art" },
-    { "-o --out", "OUT", "what to write" },
+    { "-o --out", "OUT", "the file or folder to write" },
     { "-O --set", "NAME=VALUE", "an option of the format (repeatable)", repeats = true },
     { "--tool-args", "FORM", "arguments of tool calls as a string or an object, where the format has them" },
     { "--min-reward", "X", "leave out what is unscored or has a lower reward" },
@@ -75,6 +75,10 @@ end
 
 function M.run(args)
   if not args.out then return usage "option '--out' is required" end
+  -- A link like /dev/stdout would be replaced by the file.
+  if args.out == "-" or args.out:find "^/dev/std" or args.out:find "^/dev/fd/" or args.out:find "^/proc/" then
+    return usage(("--out '%s' is a stream; files get their names when they are whole, so name a file"):format(args.out))
+  end
   local options, err = options_of(args.set)
   if not options then return nil, err end
   options.tool_args = args.tool_args or options.tool_args
