@@ -367,6 +367,12 @@ for i in range(200): os.mkdir('d'*100); os.chdir('d'*100)"]],
   end
 end
 
+-- Nor is a verifier without room for its own files left without a verdict.
+function M.test_who_leaves_no_room_has_failed()
+  attack({}, "dd if=/dev/zero of=fill bs=64K; true", { limits = { disk_mb = 50 } })
+  attack({}, "rm -rf /tmp; echo > /tmp", { verifier = { type = "pytest", path = "tests", timeout_s = 60, sandbox = "agent" } })
+end
+
 -- An ordinary user's engine cannot look into it, while what runs the tests could.
 function M.test_what_is_planted_in_a_closed_folder_is_not_run()
   local tamper = attack({ ["tests/conftest.py"] = "def pytest_pyfunc_call(pyfuncitem): return True" }, "chmod 0 tests", {

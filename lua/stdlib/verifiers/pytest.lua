@@ -7,6 +7,7 @@
 local command = require "agentbox.verifiers.command"
 local command_line = require "agentbox.verify.command_line"
 local err = require "agentbox.err"
+local evidence = require "agentbox.verify.evidence"
 local expected = require "agentbox.verify.expected"
 local glob = require "agentbox.glob"
 local hmac = require "agentbox.verify.hmac"
@@ -114,7 +115,7 @@ local function run_pytest(sb, ev, call, opts)
   local scratch = "/tmp/agentbox-" .. nonce
   local ok, problem = sb:mkdir(scratch, { mode = 511 }) -- 0777: the tests may run as a user of their own
   if ok then ok, problem = sb:write(scratch .. "/none.ini", "[pytest]\n", { mode = 420 }) end
-  if not ok then return nil, problem end
+  if not ok then return nil, opts.mode == "run" and evidence.blame(problem, "preparing the run") or problem end
   local out
   out, problem = sb:exec({ call.python, "-I", "-c", program.SOURCE }, {
     cwd = ev.workspace, env = call.env, user = ev.user, timeout_s = opts.timeout_s, max_output_bytes = command.MAX_OUTPUT,

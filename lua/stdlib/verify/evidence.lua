@@ -184,7 +184,10 @@ local OF_THE_TREE = { toobig = true, notfound = true, invalid = true, full = tru
 
 --- An error of working with the agent's tree, with the one whose doing it is. Otherwise an agent could make its
 --- failures go unscored.
-local function blame(problem, doing)
+---@param problem agentbox.Err
+---@param doing string
+---@return agentbox.Err
+function M.blame(problem, doing)
   if OF_THE_TREE[problem.code] and not problem.host then
     return err.new("verifier", ("%s: %s"):format(doing, problem.msg), { class = "policy" })
   end
@@ -219,7 +222,7 @@ local function fresh_with_workspace(self)
   ok, problem = sb:remove(self.workspace, { recursive = true }) -- what the agent deleted stays deleted
   if not ok then return nil, problem end
   ok, problem = sandbox.copy_tree(self.after, self.workspace, sb, self.workspace)
-  if not ok then return nil, blame(problem, "copying the workspace to the verifier's sandbox") end
+  if not ok then return nil, M.blame(problem, "copying the workspace to the verifier's sandbox") end
   return sb, pristine
 end
 
@@ -229,7 +232,7 @@ function lazy.sandbox(self)
   if not sb then return nil, pristine end
   self._pristine = pristine
   local ok, problem = lay_over(self, sb, pristine)
-  if not ok then return nil, blame(problem, "putting the task's files over the agent's") end
+  if not ok then return nil, M.blame(problem, "putting the task's files over the agent's") end
   return sb
 end
 
