@@ -41,14 +41,10 @@ local function body_of(name, given)
   return body
 end
 
--- A model by its name and a section of the file; lua:FILE is a script that returns one.
+-- A model by its name and a section of the file, or one that a file holds.
 local function open(name, section, args, more)
-  local script = name:match "^lua:(.+)$"
-  if script then
-    local chunk, msg = loadfile(script, "t")
-    if not chunk then return M.usage(msg) end
-    return require "agentbox.model".resolve(chunk())
-  end
+  local file = require "agentbox.models.file"
+  if file.is(name) then return file.open(name) end
   return require "agentbox.model".configured {
     model = name, base_url = args.base_url or section.base_url, api_key = args.api_key or section.api_key,
     timeout_s = section.timeout_s or 180, extra_body = body_of(name, section.extra_body),

@@ -77,23 +77,10 @@ function M.sandbox(config, allow)
   return usage(("no sandbox backend '%s'; there is %s"):format(sandbox.backend, table.concat(names, ", ")))
 end
 
--- lua:FILE returns a model, a function or turns; scripted:FILE turns, in Lua or JSON.
-local function scripted(path, kind)
-  local turns, err
-  if kind == "lua" or path:find "%.lua$" then
-    local chunk, msg = loadfile(path, "t")
-    if not chunk then return usage(msg) end
-    turns = chunk()
-    if kind == "lua" then return require "agentbox.model".resolve(turns) end
-  else
-    local text
-    text, err = require "agentbox.sys.fs".read(path, 64 << 20)
-    if not text then return usage(("cannot read the script %s: %s"):format(path, err.msg)) end
-    turns, err = require "agentbox.json".decode(text)
-    if err then return usage(("%s: %s"):format(path, err.msg)) end
-  end
-  if type(turns) ~= "table" then return usage(path .. ": a list of turns is expected") end
-  return require "agentbox.model".scripted(turns)
+local function of_file(name)
+  local model, err = require "agentbox.models.file".open(name)
+  if not model then return usage(err.msg) end
+  return model
 end
 
 local function served(config, max_tries)
@@ -124,13 +111,13 @@ end
 function M.model(config, max_tries)
   local name = config:value "model.model"
   local kind, rest = name:match "^(%a+):(.*)$"
-  local of_file = kind == "scripted" or kind == "lua" or kind == "replay"
-  if name == "" or of_file and rest == "" then
-    return usage(("--model %s"):format(of_file and kind .. ": lacks the file's name" or "is empty"))
+  local is_file = kind == "scripted" or kind == "lua" or kind == "replay"
+  if name == "" or is_file and rest == "" then
+    return usage(("--model %s"):format(is_file and kind .. ": lacks the file's name" or "is empty"))
   elseif name == "mock" then
     return require "agentbox.model".scripted { name = "mock", "I am a mock; I answer once and change nothing." }
-  elseif kind == "scripted" or kind == "lua" then
-    return scripted(rest, kind)
+  elseif require "agentbox.models.file".is(name) then
+    return of_file(name)
   elseif kind == "replay" then
     return require "agentbox.model".replay { traj = rest }
   end

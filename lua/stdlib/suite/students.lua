@@ -4,6 +4,7 @@ local files = require "agentbox.config.file"
 local fs = require "agentbox.fs"
 local json = require "agentbox.json"
 local model = require "agentbox.model"
+local model_file = require "agentbox.models.file"
 local schema = require "agentbox.schema"
 local secret = require "agentbox.secret"
 local task = require "agentbox.task"
@@ -51,7 +52,7 @@ local function bad(code, text, ...) return nil, err.new(code, text:format(...)) 
 function M.parse(text)
   local id, rest = text:match "^([^=]*)=(.*)$"
   if not id or id == "" or rest == "" then return bad("usage", "--student %s: must read ID=MODEL@URL", text) end
-  if rest == "mock" or rest:find "^scripted:." or rest:find "^lua:." then return { id = id, model = rest } end
+  if rest == "mock" or model_file.is(rest) then return { id = id, model = rest } end
   local at = rest:find "@https?://[^/]"
   if not at or at == 1 then
     return bad("usage", "--student %s: must read ID=MODEL@URL with a URL that begins with http:// or https://", text)
@@ -78,23 +79,6 @@ function M.read_file(path)
     if key ~= "models" then return bad("config", "%s: unknown key %s; models are in the list `models`", path, tostring(key)) end
   end
   return files.expand({ path = path, text = text }, "models", list, KINDS, require "agentbox.sys.os".env)
-end
-
-local function of_script(name)
-  local kind, path = name:match "^(%a+):(.+)$"
-  if kind == "lua" or path:find "%.lua$" then
-    local chunk, msg = loadfile(path, "t")
-    if not chunk then return bad("usage", "%s", msg) end
-    local ok, what = pcall(chunk)
-    if not ok then return nil, err.is(what) and what or err.new("usage", tostring(what)) end
-    return model.resolve(what)
-  end
-  local text, problem = fs.read(path, 64 << 20)
-  if not text then return bad("usage", "cannot read the script %s: %s", path, problem.msg) end
-  local turns
-  turns, problem = json.decode(text)
-  if problem or type(turns) ~= "table" then return bad("usage", "%s: a list of turns is expected", path) end
-  return model.scripted(turns)
 end
 
 local MOCK = "I am a mock; I answer once and change nothing."
@@ -130,12 +114,12 @@ end
 
 local function is_local(entry)
   local name = entry.model
-  return name == "mock" and not entry.base_url or name:find "^scripted:." or name:find "^lua:."
+  return name == "mock" and not entry.base_url or model_file.is(name)
 end
 
 local function open(entry, defaults)
   if not is_local(entry) then return of_server(entry, defaults) end
-  return entry.model == "mock" and model.scripted { name = "mock", MOCK } or of_script(entry.model)
+  return entry.model == "mock" and model.scripted { name = "mock", MOCK } or model_file.open(entry.model)
 end
 
 -- A folder's name for an id, different from those that are taken.
