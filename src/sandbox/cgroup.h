@@ -86,6 +86,9 @@ uint64_t ab_cgroup_oom_kills(struct ab_cgroup *cg);
 /* After the last process was reaped. It may be kept for another sandbox. Idempotent. */
 void ab_cgroup_remove(struct ab_cgroup *cg);
 
+/* By how many there are more frozen trees, which hold file systems as sandboxes do. */
+void ab_cgroup_note_frozen(int by);
+
 /* Removes the directories that are kept to be used again. */
 void ab_cgroup_empty_stock(void);
 

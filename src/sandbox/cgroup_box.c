@@ -23,9 +23,9 @@
 #define LEFT_AT_MOST 8 /* a part of the limit that may be cached for those before */
 
 /* The kernel looks at every file system of the machine when a cgroup of the memory
- * controller goes, seven for each sandbox that lives, and makes all who want to make or
- * remove one meanwhile wait: among a thousand sandboxes that is a millisecond. So a crowd
- * that ends keeps its cgroups until few are left. */
+ * controller goes, seven for each sandbox that lives or is frozen, and makes all who want
+ * to make or remove one meanwhile wait: among a thousand sandboxes that is a millisecond.
+ * So a crowd that ends keeps its cgroups until few are left. */
 #define STOCK_LEAST    32
 #define STOCK_OF_ALIVE 4
 
@@ -365,7 +365,7 @@ int ab_cgroup_create(struct ab_cgroup *cg, const struct ab_limits *limits,
 static void trim_stock(void)
 {
     struct ab_cgroup_self *self = &ab_cgroup_self;
-    size_t most = STOCK_LEAST + STOCK_OF_ALIVE * self->alive;
+    size_t most = STOCK_LEAST + STOCK_OF_ALIVE * (self->alive + (size_t)self->frozen);
     size_t n = self->stocked > most ? self->stocked - most : 0;
     for (size_t i = 0; i < n; i++)
         discard(&self->stock[i]);
@@ -398,6 +398,11 @@ void ab_cgroup_remove(struct ab_cgroup *cg)
     put_into_stock(cg);
     *cg = (struct ab_cgroup){.oom_fd = -1};
     trim_stock();
+}
+
+void ab_cgroup_note_frozen(int by)
+{
+    ab_cgroup_self.frozen += by;
 }
 
 void ab_cgroup_empty_stock(void)

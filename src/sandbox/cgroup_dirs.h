@@ -24,6 +24,7 @@ struct ab_cgroup_self {
     void (*announce)(void);
     unsigned made;           /* numbers the sandboxes' */
     size_t alive;            /* sandboxes that have some */
+    int frozen;              /* trees of sandboxes that have ended */
     struct ab_cgroup *stock; /* owns; to be used again, longest rested first */
     size_t stocked, room;
     bool crowded; /* somebody else is in our cgroup, so that it cannot pass controllers on

@@ -40,6 +40,7 @@ void ab_layer_unref(struct ab_layer *layer)
         ab_layer_unref(layer->below[i]);
     close(layer->fd);
     free(layer);
+    ab_cgroup_note_frozen(-1);
 }
 
 static void close_fd(int *fd)
@@ -432,6 +433,7 @@ struct ab_layer *ab_layer_over(const struct ab_sandbox *sb, int upper)
     struct ab_layer *layer = ab_xcalloc(1, sizeof *layer);
     struct statvfs v = {0};
     fstatvfs(upper, &v);
+    ab_cgroup_note_frozen(1);
     *layer = (struct ab_layer){
         .refs = 1,
         .fd = upper,
