@@ -53,6 +53,15 @@ class Tab:
     def js(self, expression):
         return self.page.evaluate(expression)
 
+    def eventually(self, look, good):
+        """What `look` gives, once it is good; after ten seconds whatever it is."""
+        for _ in range(500):
+            value = look()
+            if good(value):
+                break
+            self.page.wait_for_timeout(20)
+        return value
+
     def clean(self, what):
         check(what + ": console", not self.errors, self.errors[:3])
         base = self.allowed.split("#")[0].rsplit("?", 1)[0] if self.allowed else ""
@@ -115,7 +124,7 @@ def keyboard(browser):
     page, keys = tab.page, tab.page.keyboard
 
     def hash_is(what, test):
-        value = tab.js("() => location.hash")
+        value = tab.eventually(lambda: tab.js("() => location.hash"), test)
         check(what, test(value), value)
 
     keys.press("g")
@@ -213,11 +222,9 @@ def trajectory(browser):
     check("a diff", page.locator(".dl.add").count() > 3 and page.locator(".dl.del").count() > 1)
     check("colours of a terminal", page.locator(".a1.ab, .ab.a1").count() > 0)
     page.click("details.wire >> nth=0 >> summary")
-    check(
-        "request on demand",
-        '"model": "coder-14b@3"' in page.inner_text("details.wire >> nth=0"),
-        page.inner_text("details.wire >> nth=0")[:200],
-    )
+    wanted = '"model": "coder-14b@3"'
+    wire = tab.eventually(lambda: page.inner_text("details.wire >> nth=0"), lambda text: wanted in text)
+    check("request on demand", wanted in wire, wire[:200])
     tab.go("#/t/14b-json-patch-0")
     check("drift in the ledger", "realign" in page.inner_text("#s-tokens"))
     tab.go("#/t/3b-json-patch-3")
