@@ -108,6 +108,10 @@ class Engine:
     def wait(self, timeout_s):
         return self.process.wait(timeout_s)
 
+    def said(self):
+        with open(f"{self.run}.log", encoding="utf-8", errors="replace") as text:
+            return f"exit status {self.process.poll()}, the engine said: {text.read()[-4000:]}"
+
     def close(self):
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)

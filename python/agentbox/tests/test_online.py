@@ -71,7 +71,7 @@ def test_no_group_is_lost_and_none_is_used_twice(make, run, tmp_path):
     for at in (TASKS // 6, TASKS // 3, TASKS // 2, None):
         process = subprocess.Popen([sys.executable, trainer, engine.url, used, "0" if PERIOD_S else str(EVERY)])
         if at is None:
-            assert process.wait(600) == 0
+            assert process.wait(600) == 0, engine.said()
             break
         wait_for(lambda: len(lines_of(used)) >= at or process.poll() is not None, 600)
         if at == TASKS // 3:
