@@ -120,7 +120,7 @@ struct slot *ab_host_slot(struct zygote *z, uint32_t wanted);
 int ab_host_map_ids(struct zygote *z, pid_t pid, const struct slot *s);
 uint32_t ab_host_uid(const struct zygote *z, const struct slot *s, uint32_t inside);
 
-int ab_lean_enter(struct zygote *z);
+int ab_lean_enter(struct zygote *z); /* lean.c */
 int ab_lean_writable(void); /* in a copy of it */
 
 /* net.c. Network namespaces: where a sandbox has nothing but its own loopback. */

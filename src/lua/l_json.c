@@ -236,32 +236,35 @@ static int l_keys(lua_State *L)
     return 1;
 }
 
-/* raw(text) -> Raw | nil, err: text that encode copies as it is */
-static int l_raw(lua_State *L)
+/* Whether argument 1 is one JSON text; its nodes are in *doc, to be returned. */
+static bool is_text(lua_State *L, struct ab_json **doc, struct ab_err *err)
 {
     size_t len;
-    struct ab_err err;
     struct ab_json_opts opts = {.raw_root = true};
     const char *text = luaL_checklstring(L, 1, &len);
     lua_settop(L, 1);
-    struct ab_json *doc = abl_json_take(L);
-    int rc = ab_json_parse(doc, text, len, &opts, &err);
-    if (rc == 0)
+    *doc = abl_json_take(L);
+    return ab_json_parse(*doc, text, len, &opts, err) == 0;
+}
+
+/* raw(text) -> Raw | nil, err: text that encode copies as it is */
+static int l_raw(lua_State *L)
+{
+    struct ab_err err;
+    struct ab_json *doc;
+    bool good = is_text(L, &doc, &err);
+    if (good)
         abl_json_push_raw(L, 1, ab_json_text(doc, doc->nodes), doc->nodes[0].len);
     abl_json_return(L, 2);
-    return rc == 0 ? 1 : abl_push_err(L, &err, "json.raw");
+    return good ? 1 : abl_push_err(L, &err, "json.raw");
 }
 
 /* valid(text) -> whether it is one JSON text */
 static int l_valid(lua_State *L)
 {
-    size_t len;
     struct ab_err err;
-    struct ab_json_opts opts = {.raw_root = true};
-    const char *text = luaL_checklstring(L, 1, &len);
-    lua_settop(L, 1);
-    struct ab_json *doc = abl_json_take(L);
-    lua_pushboolean(L, ab_json_parse(doc, text, len, &opts, &err) == 0);
+    struct ab_json *doc;
+    lua_pushboolean(L, is_text(L, &doc, &err));
     abl_json_return(L, 2);
     return 1;
 }

@@ -5,19 +5,12 @@ local node = require "agentbox.record.node"
 local parse = require "agentbox.record.parse"
 local record = require "agentbox.record"
 local secret = require "agentbox.secret"
-local traj = require "agentbox.traj"
 local wire = require "agentbox.models.wire"
 local made = dofile((arg[0]:gsub("lua/[^/]*$", "support/rollouts.lua")))
 
 local M = {}
 
 local function text_of(t) return json.encode(t.line) end
-
--- The trajectory after a round trip through its text.
-local function reread(t)
-  local line = assert(parse.parse(text_of(t)))
-  return traj.new(line, { blobs = t._from.blobs })
-end
 
 local function errors_of(t)
   local out = {}
@@ -43,7 +36,7 @@ end
 
 function M.test_a_line_reads_back_as_it_was_written()
   local t = made.sample(nil, { tokens = true }):finish()
-  local again = reread(t)
+  local again = made.reread(t)
   lu.assertEquals(text_of(again), text_of(t))
   lu.assertEquals(json.encode(again.messages), json.encode(t.messages))
   lu.assertEquals(json.encode(again.tools), json.encode(made.TOOLS))
@@ -56,7 +49,7 @@ function M.test_a_request_is_rebuilt_byte_for_byte_and_not_stored()
   local t = ro:finish()
   for call in t:calls() do
     lu.assertNotNil(call.request.params, "stored verbatim")
-    local bytes = assert(reread(t):body(call, "request"))
+    local bytes = assert(made.reread(t):body(call, "request"))
     lu.assertEquals("sha256:" .. require "agentbox.sys.hash".sha256(bytes), call.request.hash)
     lu.assertEquals(#bytes, call.request.bytes)
     sent[#sent + 1] = json.decode(bytes)
@@ -86,7 +79,7 @@ function M.test_a_request_that_the_graph_does_not_hold_is_kept_verbatim()
     leaf = 1, response = { message = {}, raw_request = odd, raw_response = "{}", finish = { raw = "stop", norm = "stop" } },
   }
   ro:say(made.object("role", "assistant", "content", "ok"), "sampled", c)
-  local t = reread(ro:finish())
+  local t = made.reread(ro:finish())
   lu.assertEquals(t:body(t.line.calls[1], "request"), odd)
 end
 
@@ -96,7 +89,7 @@ function M.test_large_and_multi_line_bodies_go_to_blobs()
   for _, body in ipairs { pretty, huge, "<html>not json</html>" } do
     local ro = made.new()
     ro:reply(made.object("role", "assistant", "content", "ok"), { raw_response = body })
-    local t = reread(ro:finish())
+    local t = made.reread(ro:finish())
     local entry = t.line.calls[1].response
     lu.assertNil(entry.body)
     lu.assertEquals(t._from.blobs[entry.hash], body)
@@ -125,65 +118,6 @@ function M.test_absent_is_not_null_is_not_zero()
   lu.assertEquals(zero:finish().metrics.total_tokens, 0)
 end
 
-function M.test_tokens_are_packed_linearly_and_unpacked()
-  local t = reread(made.sample(nil, { tokens = true }):finish())
-  local calls = {}
-  for call in t:calls { trainable = true } do calls[#calls + 1] = call end
-  lu.assertEquals(calls[1].tokens.prompt, { 11, 12, 13 })
-  lu.assertEquals(calls[2].tokens.prompt, { 11, 12, 13, 21, 22, 23, 31, 32 })
-  lu.assertEquals(calls[2].tokens.out, { 41, 42 })
-  lu.assertEquals(calls[2].tokens.lp, { -0.2, -1e-05 })
-  lu.assertEquals({ calls[1].tokens.drift, calls[2].tokens.drift }, { "first", "clean" })
-  lu.assertStrContains(text_of(t), '"prompt":{"base":0,"keep":6,"tail":[31,32]}')
-  lu.assertEquals(t.line.use.rl, true)
-  lu.assertEquals(#t.line.use.why, 0)
-end
-
-local function drift_of(second)
-  local ro = made.new()
-  local say = made.object("role", "assistant", "content", "a")
-  ro:reply(say, { tokens = { prompt = { 1, 2 }, out = { 3, 44 }, lp = { -1, -1 } } })
-  ro:say(made.object("role", "user", "content", "go on"), "injected")
-  ro:reply(say, { tokens = { prompt = second, out = { 9 }, lp = { -1 } } })
-  local t = reread(ro:finish())
-  local planes
-  for call in t:calls() do planes = call.tokens end
-  lu.assertEquals(planes.prompt, second)
-  return planes.drift
-end
-
-function M.test_drift_classes()
-  lu.assertEquals(drift_of { 1, 2, 3, 44, 5 }, "clean")
-  lu.assertEquals(drift_of { 1, 2, 3, 44 }, "clean")
-  lu.assertEquals(drift_of { 1, 2, 3, 4, 5 }, "realign")
-  lu.assertEquals(drift_of { 1, 2, 3, 444 }, "realign")
-  lu.assertEquals(drift_of { 1, 7, 3, 44, 5 }, "fork")
-  lu.assertEquals(drift_of { 1 }, "fork")
-  lu.assertEquals(drift_of { 8, 8 }, "fork")
-end
-
-function M.test_planes_that_do_not_fit_keep_the_call_from_training()
-  for _, lp in ipairs { { -1 }, { -1, -9999.0 }, { -1, 0.5 } } do
-    local ro = made.new()
-    ro:reply(made.object("role", "assistant", "content", "a"), { tokens = { prompt = { 1 }, out = { 2, 3 }, lp = lp } })
-    local t = ro:finish()
-    lu.assertEquals(t.line.use.rl, false)
-    lu.assertEquals(t.line.use.sft, true)
-    lu.assertEquals(record.check(t.line)[1].rule, 1)
-  end
-end
-
-function M.test_tokens_asked_for_and_missing_on_one_turn_are_named()
-  local ro = made.new()
-  local say = made.object("role", "assistant", "content", "a")
-  ro:reply(say, { tokens = { prompt = { 1 }, out = { 2 }, lp = { -1 } } })
-  ro:say(made.object("role", "user", "content", "go on"), "injected")
-  ro:reply(say)
-  local t = ro:finish()
-  lu.assertEquals(t.line.use.rl, false)
-  lu.assertEquals(t.line.use.why[1], "call 1: no token ids from the server")
-end
-
 function M.test_an_unscored_rollout_has_no_number()
   local t = made.sample(nil, { tokens = true }):finish {
     status = "failed", final_status = "error", stop = { reason = "model_error", class = "model_server" },
@@ -210,7 +144,7 @@ function M.test_whatever_a_scorer_returns_the_row_is_written()
   }
   lu.assertEquals(t.scored, false)
   lu.assertNil(t.reward)
-  local again = reread(t)
+  local again = made.reread(t)
   lu.assertEquals(again.components.a, json.null)
   lu.assertEquals(again.components.f, "<function>")
   lu.assertEquals(again.components.c.self, json.null)
@@ -221,7 +155,7 @@ end
 
 function M.test_text_survives()
   local odd = "tail  \n\n  \u{85}\u{2028}\u{2029}\v\f\r\0 \u{1F600} \u{FEFF}é"
-  local t = reread(made.sample(nil, { output = odd, answer = odd .. "\n\n  " }):finish())
+  local t = made.reread(made.sample(nil, { output = odd, answer = odd .. "\n\n  " }):finish())
   lu.assertEquals(t.messages[4].content, odd)
   lu.assertEquals(t.messages[5].content, odd .. "\n\n  ")
   lu.assertEquals(errors_of(t), {})
@@ -241,7 +175,7 @@ function M.test_failed_calls_are_kept()
     t = { 1764444000.5, 1764444001.0, 1764444002.0 },
   }
   ro:reply(made.object("role", "assistant", "content", "ok"))
-  local t = reread(ro:finish())
+  local t = made.reread(ro:finish())
   local call = t.line.calls[1]
   lu.assertEquals({ call.trainable, call.tries, call.error.code, call.error.http_status }, { false, 5, "model", 503 })
   lu.assertEquals(t:body(call, "request"), '{"model":"m"}')
@@ -336,7 +270,7 @@ function M.test_a_second_speaker_is_a_thread_of_its_own()
   }
   ro.rec:message(made.object("role", "assistant", "content", "fine"), { origin = "sampled", call = c, thread = "critic" })
   ro:reply(made.object("role", "assistant", "content", "done"))
-  local t = reread(ro:finish())
+  local t = made.reread(ro:finish())
   lu.assertEquals(#t.messages, 3)
   lu.assertEquals(t.line.calls[1].trainable, false)
   lu.assertEquals({ t.line.agents[1].name, t.line.agents[2].name }, { "tool_loop", "critic" })
@@ -356,7 +290,7 @@ function M.test_a_tool_batch_without_messages_keeps_arguments_and_result()
   ro:reply(made.object("role", "assistant", "content", json.null, "tool_calls", json.array { call }))
   ro.rec:tool_run { slot = 0, call_id = "c1", name = "sh", args = { cmd = "sleep 99" }, result = "part", is_error = true,
                     error = { code = "timeout", msg = "tool batch timed out" } }
-  local run = reread(ro:finish()).line.tool_runs[1]
+  local run = made.reread(ro:finish()).line.tool_runs[1]
   lu.assertEquals({ run.node, run.step, run.result, run.error }, { json.null, 0, "part", "tool batch timed out" })
   lu.assertEquals(run.args:decode().cmd, "sleep 99")
 end
@@ -468,7 +402,7 @@ function M.test_generated_records_come_back()
       table.move(out, 1, #out, #ids + 1, ids)
       ids[#ids + 1] = rand:int(1, 99)
     end
-    local t = reread(ro:finish())
+    local t = made.reread(ro:finish())
     lu.assertEquals(record.check(t.line), {})
     lu.assertEquals(errors_of(t), {})
     local turn = 0

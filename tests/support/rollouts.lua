@@ -1,6 +1,8 @@
 --- Hand-made rollouts for the tests of records and exports: a model that answers from a list, as a server would.
 local json = require "agentbox.json"
+local parse = require "agentbox.record.parse"
 local record = require "agentbox.record"
+local traj = require "agentbox.traj"
 
 local M = {}
 
@@ -171,6 +173,12 @@ function M.sample(opts, with)
     { usage = with.usage ~= false and { prompt = 60, completion = 4 } or nil,
       tokens = with.tokens and { prompt = { 11, 12, 13, 21, 22, 23, 31, 32 }, out = { 41, 42 }, lp = { -0.2, -1e-05 } }, bare = with.bare })
   return ro
+end
+
+--- The trajectory after a round trip through its text.
+function M.reread(t)
+  local line = assert(parse.parse(json.encode(t.line)))
+  return traj.new(line, { blobs = t._from.blobs })
 end
 
 return M
