@@ -121,7 +121,7 @@ int ab_host_map_ids(struct zygote *z, pid_t pid, const struct slot *s);
 uint32_t ab_host_uid(const struct zygote *z, const struct slot *s, uint32_t inside);
 
 int ab_lean_enter(struct zygote *z); /* lean.c */
-int ab_lean_writable(void); /* in a copy of it */
+int ab_lean_writable(void);          /* in a copy of it */
 
 /* net.c. Network namespaces: where a sandbox has nothing but its own loopback. */
 int ab_net_rest(struct zygote *z); /* leaves the host's network; once */
