@@ -28,8 +28,6 @@ local BUILT_IN = {
 ---@field layout? { indent?: integer, ascii?: boolean }
 ---@field options? table<string, string[]|"boolean"|"number">   # the first of a list is the default
 ---@field convert fun(t: agentbox.Traj, opts: table): any?, string[], string?
----@field group_key? fun(t: agentbox.Traj): string
----@field group_size? fun(t: agentbox.Traj): integer?
 ---@field join? fun(key: string, docs: table[], exceptions: table[], opts: table, size?: integer): table?, string?, string?   # nil, what is wrong; or why it is skipped
 ---@field exception? fun(t: agentbox.Traj, reason: string): table   # what an unfit one leaves in its group
 

@@ -84,15 +84,15 @@ end
 -- An export takes no more memory than its open groups do.
 function M.test_a_group_that_was_handed_on_is_let_go()
   local format = {
-    keep_docs = true, group_key = function(t) return t.group end, group_size = function() return 2 end,
+    keep_docs = true,
     join = function(_, docs) return { n = #docs } end,
   }
   local groups, kept, seen = require "agentbox.export.groups".new(format, {}), setmetatable({}, { __mode = "v" }), {}
-  local function put(doc, _, _, group) seen[#seen + 1] = group.key .. doc.n end
+  local function put(doc, _, _, group) seen[#seen + 1] = group.id .. doc.n end
   for i = 1, 5 do
     local doc = {}
     kept[i] = doc
-    groups:add({ id = i, task_id = "t", group = ("g%d"):format((i + 1) // 2) }, doc)
+    groups:add({ id = i, task_id = "t", run_id = "r", line = { group = { id = ("g%d"):format((i + 1) // 2), index = 1 - i % 2, size = 2 } } }, doc)
     groups:flush(put)
   end
   collectgarbage()

@@ -159,33 +159,19 @@ function M.test_an_attempt_that_was_made_again_leaves_nothing_in_its_group()
   lu.assertEquals(result.skipped[2].reason, "surplus: its group was whole without it")
 end
 
--- Symptom: after `run-dir --resume RUN --n MORE` exports left out all that was made beyond the groups of before.
-function M.test_what_a_resumed_run_made_beyond_a_whole_group_is_a_group_of_its_own()
-  run(function(s)
-    put(s, "a", 1.0, { size = 2 })
-    put(s, "b", 0.0, { size = 2, index = 1 })
-    put(s, "c", 1.0, { size = 4, index = 2 })
-    put(s, "d", 0.0, { size = 4, index = 3 })
-    put(s, "e", 0.0, { size = 4, index = 3 })
-    put(s, "f", 1.0, { size = 5, index = 4 })
-  end)
+-- A group that another run calls the same is another one.
+function M.test_groups_of_two_runs_are_two()
+  for _, name in ipairs { "r", "s" } do
+    local s <close> = assert(store.open(dir .. "/run", { run_id = name }))
+    for i, value in ipairs { 1.0, 0.0 } do
+      local result = { reward = { scored = true, value = value }, final_status = "failed" }
+      local group = { id = "g", index = i - 1, size = 2 }
+      assert(s:append(made.sample({ id = name .. i, run_id = name, group = group }, {}):finish(result)))
+    end
+  end
   local docs, result = written "art"
-  local sizes = {}
-  for i, doc in ipairs(docs) do sizes[i] = #doc.trajectories end
-  lu.assertEquals(sizes, { 2, 2, 1 })
-  lu.assertEquals({ #result.skipped, result.skipped[1].id, result.skipped[1].reason },
-    { 1, "e", "surplus: its group was whole without it" })
-end
-
--- One that was stopped in the middle of a group and goes on with a larger one fills that group.
-function M.test_a_group_that_was_not_whole_grows_with_a_resumed_run()
-  run(function(s)
-    put(s, "a", 1.0, { size = 2 })
-    put(s, "b", 0.0, { size = 3, index = 1 })
-    put(s, "c", 1.0, { size = 3, index = 2 })
-  end)
-  local docs, result = written "art"
-  lu.assertEquals({ #docs, #docs[1].trajectories, #docs[1].exceptions, #result.skipped }, { 1, 3, 0, 0 })
+  lu.assertEquals({ #docs, #docs[1].trajectories, #docs[2].trajectories, #result.skipped }, { 2, 2, 2, 0 })
+  lu.assertEquals((ids("canonical", { best = 1 })), { "r1", "s1" })
 end
 
 return M

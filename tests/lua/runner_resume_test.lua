@@ -1,5 +1,7 @@
 --- Runs of many rollouts. What a resumed run does.
 local err = require "agentbox.err"
+local export = require "agentbox.export"
+local json = require "agentbox.json"
 local lu = require "luaunit"
 local model = require "agentbox.model"
 local runs = dofile((arg[0]:gsub("lua/[^/]*$", "support/runs.lua")))
@@ -87,6 +89,60 @@ function M.test_B103_more_of_a_group_that_is_closed_is_a_group_of_its_own()
   more, sum = go(5, true)
   lu.assertEquals({ more, sum.kept, #counted.calls }, { {}, 15, 15 })
   lu.assertEquals({ (go(4, true)), #counted.calls }, { {}, 15 }) -- fewer are there already
+end
+
+-- Which groups an export of the run has, by `art`, and whose rollouts are the best of each.
+local function exported(dir)
+  local sizes, best = {}, {}
+  local result = assert(export.convert { input = dir .. "/r", format = "art", out = dir .. "/g.jsonl" })
+  for line in io.lines(dir .. "/g.jsonl") do
+    local group = json.decode(line)
+    sizes[#sizes + 1] = ("%s: %d, %d"):format(group.metadata.group_id, #group.trajectories, #group.exceptions)
+  end
+  lu.assertEquals(#result.skipped, result.skipped[1] and 1 or 0) -- the one that is unscored
+  assert(export.convert { input = dir .. "/r", format = "canonical", out = dir .. "/b.jsonl", filter = { best = 1 } })
+  for line in io.lines(dir .. "/b.jsonl") do best[#best + 1] = json.decode(line).id:match "/(.*)$" end
+  table.sort(sizes)
+  table.sort(best)
+  return sizes, best
+end
+
+-- Symptom: after `run-dir --resume RUN --n MORE` the best of a group were looked for among the added members too, and
+-- these filled up what their closed group lacked.
+function M.test_added_members_are_of_their_own_group_for_everybody()
+  local dir <close> = tmp()
+  local function go(n, resume)
+    local asks = by_member(function(_, index)
+      if index == 1 and n == 2 then return nil, err.new("model", "HTTP 500") end
+      return "done"
+    end)
+    local run <close> = start { tasks = tasks(1), n = n, model = asks, out = dir.path, run_id = "r", resume = resume,
+      agentbox_json = false, attempts = 1, min_group = 1, max_errors = 99 }
+    return ids(gather(run))
+  end
+  lu.assertEquals({ go(2), go(4, true) }, { { "t1" }, { "t1+2" } })
+  local sizes, best = exported(dir.path)
+  lu.assertEquals(sizes, { "t1+2: 2, 0", "t1: 1, 1" })
+  lu.assertEquals(best, { "t1+2/0", "t1/0" })
+end
+
+-- One that was stopped in the middle of its group makes that whole; what more is wanted is the next one, in exports too.
+function M.test_a_group_that_was_begun_keeps_its_size()
+  local dir <close> = tmp()
+  local function go(opts)
+    local all = { tasks = tasks(1), out = dir.path, run_id = "r", agentbox_json = false, concurrency = 1 }
+    for key, value in pairs(opts) do all[key] = value end
+    local run
+    all.on_event = function(kind)
+      if kind == "rollout" and not opts.resume then run:stop "test" end
+    end
+    run = start(all)
+    local _ <close> = run
+    return ids(gather(run))
+  end
+  lu.assertEquals(go { n = 3 }, {})
+  lu.assertEquals(go { n = 4, resume = true }, { "t1", "t1+3" })
+  lu.assertEquals((exported(dir.path)), { "t1+3: 1, 0", "t1: 3, 0" })
 end
 
 function M.test_B97_a_stopped_run_goes_on_and_delivers_once()

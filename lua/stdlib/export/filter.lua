@@ -3,6 +3,7 @@ local choice = require "agentbox.formats._choice"
 local err = require "agentbox.err"
 local hash = require "agentbox.sys.hash"
 local json = require "agentbox.json"
+local membership = require "agentbox.record.membership"
 local read = require "agentbox.store.read"
 
 local M = {}
@@ -36,11 +37,6 @@ local function checked(opts)
   return true
 end
 
-local function group_of(t)
-  local group = choice.plain(t.line.group)
-  return group and group.id or t.task_id
-end
-
 -- A later attempt is another place for the same id.
 local function place_of(t)
   return ("%s\0%s\0%d"):format(t.run_id, t.id, choice.plain(t.line.attempt) or 0)
@@ -60,7 +56,7 @@ local function best_of(inputs, n, ranks)
       if rank then t:with_reward(rank.reward or nil) end
       if not t.scored then return end
       count = count + 1
-      local key = group_of(t)
+      local key = select(4, membership(t))
       local list = groups[key] or {}
       groups[key] = list
       list[#list + 1] = { place = place_of(t), reward = t.reward, n = count }

@@ -3,6 +3,7 @@
 --- A planned group is handed on as soon as all its members gave a document, so that an export of a run holds those that
 --- are not whole yet and no others. What never becomes whole, and groups that nobody planned, come at the end.
 local json = require "agentbox.json"
+local membership = require "agentbox.record.membership"
 local sys = require "agentbox.sys.json"
 
 local M = {}
@@ -18,28 +19,15 @@ function M.new(format, options)
   return setmetatable({ _format = format, _options = options, _open = {}, _order = {}, _done = {}, _whole = {} }, Groups)
 end
 
--- What a resumed run made of a task beyond a group that was whole is a group of its own, named as in groups.jsonl: its
--- members were planned in a larger one.
-local function place_of(self, t)
-  local planned, upto = self._format.group_key(t), self._format.group_size and self._format.group_size(t)
-  local key, from = planned, 0
-  while upto and self._done[key] and upto > self._done[key] do
-    from = self._done[key]
-    key = ("%s+%d"):format(planned, from)
-  end
-  return key, upto, from
-end
-
 -- The group that takes the trajectory; nil when it was whole without it.
 local function group_of(self, t)
-  local key, upto, from = place_of(self, t)
+  local id, _, size, key = membership(t)
   if self._done[key] then return nil end
   local group = self._open[key]
   if not group then
-    group = { key = key, task_id = t.task_id, docs = {}, exceptions = {}, left = 0 }
+    group = { key = key, id = id, task_id = t.task_id, docs = {}, exceptions = {}, size = size, left = 0 }
     self._open[key], self._order[#self._order + 1] = group, group
   end
-  if upto and upto > (group.upto or 0) then group.upto, group.size = upto, upto - from end
   return group
 end
 
@@ -87,9 +75,9 @@ end
 local function close(self, group, put)
   local exceptions, size = {}, group.size and group.size - group.left
   for i, entry in ipairs(group.exceptions) do exceptions[i] = entry.value end
-  local doc, why, skipped = self._format.join(group.key, group.docs, exceptions, self._options, size)
+  local doc, why, skipped = self._format.join(group.id, group.docs, exceptions, self._options, size)
   put(doc, why, skipped, group)
-  self._done[group.key], self._open[group.key] = group.upto or math.huge, nil
+  self._done[group.key], self._open[group.key] = true, nil
   group.docs, group.exceptions = nil, nil -- its place in the order stays
 end
 

@@ -129,7 +129,7 @@ local function write_lines(job, each, put_line)
   end
   local function put_group(doc, why, reason, group)
     if why then job.failed = job.failed or err.new("badarg", why) end
-    if reason then table.insert(job.result.skipped, { id = group.key, task_id = group.task_id, reason = reason }) end
+    if reason then table.insert(job.result.skipped, { id = group.id, task_id = group.task_id, reason = reason }) end
     if doc then put_all(doc) end
   end
   local ok, problem = each(function(t)

@@ -239,15 +239,8 @@ function M.versions(row)
   return low, high
 end
 
---- The group of a rollout and its place in it; of an unplanned one, its task and 0.
----@param t agentbox.Traj
----@return string id
----@return integer index
-function M.group(t)
-  local group = choice.plain(t.line.group)
-  if not group then return t.task_id, 0 end
-  return group.id, math.tointeger(group.index) or 0
-end
+--- The group of a rollout and its place in it.
+M.group = require "agentbox.record.membership"
 
 --- A number for something of a run that has a name, for formats that count with integers: as many bits of a hash as a double holds.
 ---@param t agentbox.Traj

@@ -245,22 +245,6 @@ function M.exception(t, reason)
   return out
 end
 
---- The group that a trajectory belongs to: the one it was planned in, else all of its task.
----@param t agentbox.Traj
----@return string
-function M.group_key(t)
-  local group = choice.plain(t.line.group)
-  return group and group.id or t.task_id
-end
-
---- How many rollouts the trajectory's group was planned to have.
----@param t agentbox.Traj
----@return integer?
-function M.group_size(t)
-  local group = choice.plain(t.line.group)
-  return group and math.tointeger(group.size)
-end
-
 local function lost(key, n, size)
   local out = json.object {}
   out.type = "agentbox.lost"

@@ -4,8 +4,6 @@
 --- Both sides of a pair have the same prompt, message for message, and different rewards; a group without such a pair
 --- gives no row, and is told as skipped.
 local completion = require "agentbox.formats.prompt_completion"
-local json = require "agentbox.json"
-local rows = require "agentbox.formats._rows"
 local sys = require "agentbox.sys.json"
 
 local TEXTS = { prompt = true, completion = true, chosen = true, rejected = true, tools = true }
@@ -38,14 +36,6 @@ function M.convert(t, opts)
   if not doc then return nil, {}, losses end
   doc.reward, doc.id = t.reward, t.id
   return doc, losses
-end
-
-function M.group_key(t) return (rows.group(t)) end
-
-function M.group_size(t)
-  local group = t.line.group
-  if json.type(group) == "raw" then group = group:decode() end
-  return group and group ~= json.null and math.tointeger(group.size) or nil
 end
 
 local function unpaired(docs, threshold)

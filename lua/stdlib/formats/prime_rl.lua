@@ -39,7 +39,7 @@ function M.convert(t, opts)
     out.temperatures = rows.fill(row, temperature(row))
     out.env_name = agent.name or "agentbox"
     out.reward = rows.reward(t, row)
-    out.group_id = rows.group(t)
+    out.group_id = (rows.group(t))
     out.trajectory_id = t.id
     docs[i] = out
   end

@@ -66,16 +66,6 @@ function M.exception(t)
   }
 end
 
-function M.group_key(t)
-  return (rows.group(t))
-end
-
-function M.group_size(t)
-  local group = t.line.group
-  if json.type(group) == "raw" then group = group:decode() end
-  return group and group ~= json.null and math.tointeger(group.size) or nil
-end
-
 local COLUMNS = { "prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_reasons", "rollout_logprobs", "is_last_step" }
 
 local function by_index(a, b)

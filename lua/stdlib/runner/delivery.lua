@@ -49,20 +49,23 @@ end
 ---@class agentbox.Run
 local Run = M.methods
 
--- What an earlier process of this run left: finished members by slot, and of each group how many members are closed.
+-- What an earlier process of this run left: finished members by slot, the sizes of closed groups, and those of groups that
+-- were begun with another size than this process wants.
 function Run:_recall()
-  self.before, self.closed_before, self.acknowledged = {}, {}, {}
+  self.before, self.closed_before, self.begun_before, self.acknowledged = {}, {}, {}, {}
   self.cursor = self.store:cursor()
   self.delivered = self.cursor
   self.closed = select(2, self.store:cursor())
   for _, seq in ipairs(self.store:ahead()) do self.acknowledged[seq] = true end
   self.acking = gate.new(1)
   if not self.opts.resume then return end
-  self.before = self.store:finished(function(row) self:_suspected(row) end)
+  self.before = self.store:finished(function(row)
+    if row.group_size and row.group_size ~= self.opts.size then self.begun_before[row.grp] = row.group_size end
+    self:_suspected(row)
+  end)
   for facts in self.store:groups(0) do
-    local of = facts.of or facts.id
-    self.size_before = (facts.from or 0) + facts.size
-    self.closed_before[of] = math.max(self.closed_before[of] or 0, self.size_before)
+    self.size_before = facts.from + facts.size
+    self.closed_before[facts.id] = facts.size
     self.tally:group(facts)
     if facts.dropped then self.acknowledged[facts.seq] = true end
   end

@@ -33,10 +33,10 @@ local function kept(before)
   }
 end
 
--- Counts the members of groups that an earlier process closed. Their groups are not opened again, nor larger.
-local function count_closed(run, draft, size)
+-- Counts the members of a group that an earlier process closed. It is not opened again, nor larger.
+local function count_closed(run, id, size)
   for index = 0, size - 1 do
-    local before = run.before[("%s/%d"):format(draft.id, index)]
+    local before = run.before[("%s/%d"):format(id, index)]
     if before then run.tally:ended(kept(before), true) end
   end
 end
@@ -59,15 +59,24 @@ local function restore(run, group)
   return false
 end
 
-local function add(run, draft)
-  local from = run.closed_before[draft.id] or 0
-  count_closed(run, draft, math.min(from, draft.size))
-  if from >= draft.size then return end
-  local group = groups.new(draft, { surplus = run.opts.oversample, min = run.opts.min_group, from = from })
+local function add_group(run, draft, from, size)
+  local group = groups.new(draft, { size = size, from = from, surplus = run.opts.oversample, min = run.opts.min_group })
   if not restore(run, group) then return end
   if run:_gives_up(group) then return run:_skip(group) end
   table.insert(run.ahead, group)
   run:_poke()
+end
+
+-- A group keeps the size that it was begun with: its members' records tell it. What is wanted beyond is the next one's.
+local function add(run, draft)
+  local from = 0
+  while from < draft.size do
+    local id, rest = groups.name(draft.id, from), draft.size - from
+    local closed = run.closed_before[id]
+    local size = math.min(closed or run.begun_before[id] or rest, rest)
+    if closed then count_closed(run, id, size) else add_group(run, draft, from, size) end
+    from = from + size
+  end
 end
 
 local function feed(run)

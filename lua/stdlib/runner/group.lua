@@ -23,23 +23,32 @@ local M = {}
 ---@field size integer        # how many scored members close it
 ---@field members agentbox.Member[]   # with the surplus
 ---@field closed boolean
----@field from integer        # index of its first member: above 0 when a resumed run wants more of a group that is closed
+---@field of string           # the id of the first group of its task's turn: another one when a resumed run wants more of that
+---@field from integer        # how many members the groups of `of` before it have
 local Group = {}
 Group.__index = Group
 
---- A group of `draft.size` members, without the first `from` of them, and `surplus` more.
+--- The id of the group that has the members beyond the first `from` ones: what a resumed run adds to a group that was begun
+--- is a group of its own. Everything that speaks of groups, the record of each member too, knows it by this id.
+---@param id string
+---@param from integer
+---@return string
+function M.name(id, from)
+  return from > 0 and ("%s+%d"):format(id, from) or id
+end
+
+--- A group of `size` members and `surplus` more, the first or a later one of a draft's.
 ---@param draft agentbox.Draft
----@param opts { surplus: integer, min: integer, from?: integer }
+---@param opts { size: integer, from: integer, surplus: integer, min: integer }
 ---@return agentbox.Group_
 function M.new(draft, opts)
-  local from = opts.from or 0
-  local size = draft.size - from
+  local size = opts.size
   local self = setmetatable({
-    id = draft.id, task = draft.task, task_id = draft.task.task_id, size = size, from = from, whole = draft.size,
+    id = M.name(draft.id, opts.from), of = draft.id, from = opts.from, task = draft.task, task_id = draft.task.task_id, size = size,
     min = math.min(opts.min, size), members = {}, closed = false, idle = 0, ended = 0, scored = 0, durations = {}, evicted = {},
   }, Group)
-  for index = from, draft.size + opts.surplus - 1 do
-    self.members[index - from + 1] = { group = self, index = index, attempt = 0, state = "idle" }
+  for index = 0, size + opts.surplus - 1 do
+    self.members[index + 1] = { group = self, index = index, attempt = 0, state = "idle" }
     self.idle = self.idle + 1
   end
   return self
@@ -185,7 +194,7 @@ function Group:close(why)
   local oldest, newest = versions(list)
   return {
     version_min = oldest, version_max = newest,
-    id = self.from > 0 and ("%s+%d"):format(self.id, self.from) or self.id, of = self.id, from = self.from,
+    id = self.id, of = self.of, from = self.from,
     task_id = self.task_id, size = self.size, members = members, rewards = rewards, outcomes = outcomes,
     partial = #list < self.size, dropped = dropped_because(self, list), zero_signal = without_signal(list), why = why,
     waste = spent(surplus), evicted = #self.evicted > 0 and self.evicted or nil,

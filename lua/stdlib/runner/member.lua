@@ -55,7 +55,7 @@ local function options(run, member)
   out.model, made = model_of(run, out.model)
   if not out.model then return nil, made end
   out.attempt = member.attempt
-  out.group = { id = group.id, index = member.index, size = group.whole }
+  out.group = { id = group.id, index = member.index, size = group.size }
   if run.opts.seed then
     out.seed = M.seed_of(run.opts.seed, member)
     if out.model.seed_per_member then

@@ -7,10 +7,10 @@ local sqlite = require "agentbox.sys.sqlite"
 
 local M = {}
 
-local VERSION = 1
+local VERSION = 2
 local COLUMNS = {
-  "segment", "offset", "bytes", "slot", "id", "attempt", "grp", "task", "status", "final_status", "stop", "class",
-  "scored", "reward", "version_min", "version_max", "started", "finished",
+  "segment", "offset", "bytes", "slot", "id", "attempt", "grp", "group_size", "task", "status", "final_status", "stop",
+  "class", "scored", "reward", "version_min", "version_max", "started", "finished",
 }
 local LIST = table.concat(COLUMNS, ",")
 local PAGE = 1000
@@ -19,12 +19,12 @@ local SCHEMA = [[
 BEGIN;
 CREATE TABLE IF NOT EXISTS rollout(
   segment INTEGER NOT NULL, offset INTEGER NOT NULL, bytes INTEGER NOT NULL,
-  slot TEXT NOT NULL, id TEXT NOT NULL, attempt INTEGER NOT NULL, grp TEXT, task TEXT,
+  slot TEXT NOT NULL, id TEXT NOT NULL, attempt INTEGER NOT NULL, grp TEXT, group_size INTEGER, task TEXT,
   status TEXT, final_status TEXT, stop TEXT, class TEXT, scored INTEGER NOT NULL, reward REAL,
   version_min INTEGER, version_max INTEGER, started REAL, finished REAL,
   PRIMARY KEY(segment, offset)) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS rollout_id ON rollout(id);
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 COMMIT;
 ]]
 local INSERT = ("INSERT OR REPLACE INTO rollout(%s) VALUES(%s)"):format(LIST, ("?"):rep(#COLUMNS, ","))

@@ -34,6 +34,7 @@ end
 ---@field id string
 ---@field attempt integer
 ---@field grp string?            # group id
+---@field group_size integer?    # members that it was begun for
 ---@field task string?
 ---@field status string          # completed, truncated, failed, cancelled
 ---@field final_status string?
@@ -56,7 +57,7 @@ function M.of(line)
   local group, task = value_of(line.group), value_of(line.task) or {}
   return {
     slot = M.slot(group, line.id), id = line.id, attempt = integer_of(line.attempt) or 0,
-    grp = group and tostring(group.id), task = value_of(task.id), status = line.status,
+    grp = group and tostring(group.id), group_size = group and integer_of(group.size), task = value_of(task.id), status = line.status,
     final_status = value_of(line.final_status), stop = line.stop.reason, class = value_of(line.stop.class),
     scored = line.reward.scored == true, reward = value_of(line.reward.value),
     version_min = integer_of(line.policy.version_min), version_max = integer_of(line.policy.version_max),

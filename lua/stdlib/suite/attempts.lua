@@ -75,12 +75,16 @@ local function add_time(row, line, metrics)
   row.total_ms = number(timing.total_ms) or (row.duration_s or 0) * 1000
 end
 
--- Which attempt at its task a record is: of a suite's run its group is called TASK, TASK#2, ...
+-- Which attempt at its task a record is: of a suite's run its group is called TASK, TASK#2, ...; of one that goes on with more
+-- members, TASK+8.
 local function index_of(group, task)
   if not group then return 0 end
   local id = tostring(value_of(group.id))
-  local round = id:sub(1, #task) == task and math.tointeger(tonumber(id:sub(#task + 1):match "^#(%d+)$"))
-  return (round or 1) - 1 + (number(group.index) or 0)
+  local kind, n = "", nil
+  if id:sub(1, #task) == task then kind, n = id:sub(#task + 1):match "^([#+])(%d+)$" end
+  local before = math.tointeger(tonumber(n)) or 0
+  if kind == "#" then before = before - 1 end
+  return before + (number(group.index) or 0)
 end
 
 --- The row of a record.
