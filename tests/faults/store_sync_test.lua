@@ -84,6 +84,31 @@ function M.test_token_planes()
   lu.assertStrContains(assert(fs.read(dir .. "/r/trajectories-00000.jsonl")), '"p":[1,')
 end
 
+-- A fiber that packs for long is sliced anywhere, here between a look at the file's end and the write there: what the sync of
+-- another one loses meanwhile is packed again, and is no error of the one that packs.
+function M.test_token_planes_that_were_being_packed()
+  run("file.fdatasync:3:5", [[
+    assert(s:append(rollout("first", 5000)))
+    local file, looks, failed = s._planes._file, 0, false
+    s._planes._file = setmetatable({ size = function()
+      looks = looks + 1
+      local size = file:size()
+      while looks > 2 and not failed do async.yield() end
+      return size
+    end }, { __index = function(_, name) return function(_, ...) return file[name](file, ...) end end })
+    async.scope(function(scope)
+      scope:spawn(function()
+        local ok, problem = s:append(rollout("a", 5000))
+        assert(not ok and problem.code == "io", problem)
+        failed = true
+      end)
+      scope:spawn(function() assert(s:append(rollout("b", 5000))) end)
+    end)
+    assert(looks > 2)
+    assert(s:append(rollout("a", 5000)))]])
+  check_stored "a b first"
+end
+
 -- Whoever is cancelled while something is synced has not seen how that ended.
 local CANCELLED = [[
   local append = fiber.spawn(function() %s end)

@@ -37,35 +37,49 @@ Planes.__index = Planes
 ---@return agentbox.Planes
 function M.open(run_dir)
   return setmetatable({
-    _dir = run_dir, _n = 0, _dirty = {}, _syncing = {}, _age = 0, _turn = async.semaphore(1),
+    _dir = run_dir, _n = 0, _dirty = {}, _syncing = {}, _dropped = {}, _age = 0, _turn = async.semaphore(1),
   }, Planes)
 end
 
 local function open_last(self)
   while fs.stat(path_of(self._dir, self._n + 1)) do self._n = self._n + 1 end
   local path = path_of(self._dir, self._n)
-  self._new = self._new or not fs.stat(path)
-  local problem
-  self._file, problem = fs.append_open(path)
-  return self._file ~= nil, problem
+  local new = not fs.stat(path)
+  local file, problem = fs.append_open(path)
+  self._file, self._new = file, self._new or new
+  return file, problem
 end
 
--- Closes a file that is not needed any more.
+-- Closes the files that nobody needs any more. Whoever packs may be sliced between a look at a file and a write to it: until
+-- it is done they stay open.
+local function close_dropped(self)
+  if self._packing then return end
+  for file in pairs(self._dropped) do
+    self._dirty[file] = nil
+    file:close()
+  end
+  self._dropped = {}
+end
+
+local function drop(self, file)
+  self._dropped[file] = true
+  close_dropped(self)
+end
+
+-- Drops a file unless something is still to come of it.
 local function let_go(self, file)
-  if file ~= self._file and not self._dirty[file] and not self._syncing[file] then file:close() end
+  if file ~= self._file and not self._dirty[file] and not self._syncing[file] then drop(self, file) end
 end
 
 -- The file to write to, with the offset of its end.
 local function room(self)
-  if not self._file then
-    local ok, problem = open_last(self)
-    if not ok then return nil, problem end
-  end
-  local size = self._file:size()
-  if size < M.FILE_BYTES then return self._file, size end
-  local full = self._file
+  local file, problem = self._file, nil
+  if not file then file, problem = open_last(self) end
+  if not file then return nil, problem end
+  local size = file:size()
+  if size < M.FILE_BYTES then return file, size end
   self._n, self._file = self._n + 1, nil
-  let_go(self, full)
+  let_go(self, file)
   return room(self)
 end
 
@@ -139,6 +153,11 @@ local function pack_tokens(self, given)
   return packed
 end
 
+local packed_all = { __close = function(pack)
+  pack.planes._packing = nil
+  close_dropped(pack.planes)
+end }
+
 --- The JSON text of a record with its long lists packed, and what `sync` wants to know of it. One packs at a time: where a
 --- list is, is known before it is written, and converting a very long one takes so long that its fiber may be sliced.
 ---@async
@@ -149,6 +168,8 @@ end
 function Planes:pack(text)
   if not has_long(text) then return text end
   local _ <close> = self._turn:acquire()
+  local packing <close> = setmetatable({ planes = self }, packed_all) -- luacheck: ignore 211
+  self._packing = true
   local age = self._age
   local line, packed = json.decode(text, UNREAD), false
   for _, call in ipairs(line and line.calls or {}) do
@@ -165,12 +186,13 @@ end
 -- The kernel tells of a failed sync once; a later one that goes well says nothing of what was written before it. So
 -- those bytes count as lost, with all that was packed and has no line yet, and another file is begun.
 local function lose(self)
-  for file in pairs(self._dirty) do file:close() end
+  local lost = self._dirty
   if self._file then
-    self._file:close()
+    lost[self._file] = true
     self._n = self._n + 1
   end
   self._file, self._dirty, self._new, self._age = nil, {}, nil, self._age + 1
+  for file in pairs(lost) do drop(self, file) end
 end
 
 -- However a sync ends: well, or by an error, or because who waited for it was cancelled.
@@ -213,9 +235,10 @@ end
 
 --- May be called twice.
 function Planes:close()
-  for file in pairs(self._dirty) do file:close() end
-  if self._file then self._file:close() end
+  local left = self._dirty
+  if self._file then left[self._file] = true end
   self._file, self._dirty = nil, {}
+  for file in pairs(left) do drop(self, file) end
 end
 
 -- What is wrong with a reference; nil when it has the right form.
