@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
@@ -13,6 +15,8 @@
 #include "base/fault.h"
 
 #define LIBRARY "libsqlite3.so.0"
+/* As all files in the making: what a crash leaves is swept. */
+#define COPY_SUFFIX ".tmp.000000"
 
 /* Found once; linking would cost start-up time for the many commands without a database.
  */
@@ -36,8 +40,7 @@
     X(column_int64)     \
     X(column_double)    \
     X(column_text)      \
-    X(column_bytes)     \
-    X(wal_checkpoint_v2)
+    X(column_bytes)
 
 static struct {
     pthread_once_t once;
@@ -50,6 +53,7 @@ static struct {
 
 struct ab_sqlite {
     sqlite3 *conn; /* owns; NULL once closed */
+    char *path;    /* owns */
     pthread_mutex_t mutex;
     int refs;
     bool writes;
@@ -238,6 +242,7 @@ int ab_sqlite_open(struct ab_sqlite **out, const char *path, unsigned flags,
         return -1;
     struct ab_sqlite *db = ab_xcalloc(1, sizeof *db);
     db->refs = 1;
+    db->path = ab_xstrndup(path, strlen(path));
     db->writes = flags & AB_SQLITE_WRITE;
     pthread_mutex_init(&db->mutex, NULL);
     int how =
@@ -257,29 +262,80 @@ void ab_sqlite_ref(struct ab_sqlite *db)
 }
 
 /* A database in WAL mode has two other files: even who only reads makes them, and cannot
- * remove them. So it rests in the mode without, as soon as nobody reads. */
-static void leave_wal(struct ab_sqlite *db)
+ * remove them; and who copies the first one alone has not all of it. So it rests in the
+ * mode without, as soon as nobody reads. */
+static bool leave_wal(struct ab_sqlite *db)
 {
     bool wal = true;
     int rc = SQLITE_BUSY;
+    lib.busy_timeout(db->conn, 0);
     for (int i = 0; i < LEAVE_TRIES && rc == SQLITE_BUSY; i++) {
         if (i)
             usleep(LEAVE_PAUSE_US);
         rc = lib.exec(db->conn, "PRAGMA journal_mode=DELETE", is_wal, &wal, NULL);
     }
-    /* What cannot be brought in now stays in the WAL for the next writer. */
-    if (rc != SQLITE_OK || wal)
-        lib.wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return rc == SQLITE_OK && !wal;
+}
+
+static char *beside(const struct ab_sqlite *db, const char *suffix)
+{
+    size_t size = strlen(db->path) + strlen(suffix) + 1;
+    char *path = ab_xcalloc(1, size);
+    snprintf(path, size, "%s%s", db->path, suffix);
+    return path;
+}
+
+/* The whole database as one file beside it, on the disk. */
+static int copy_to(struct ab_sqlite *db, const char *path)
+{
+    sqlite3_stmt *stmt = NULL;
+    if (unlink(path) < 0 && errno != ENOENT)
+        return -1;
+    int rc = lib.prepare_v2(db->conn, "VACUUM INTO ?", -1, &stmt, NULL);
+    if (rc == SQLITE_OK)
+        rc = lib.bind_text(stmt, 1, path, (int)strlen(path), SQLITE_STATIC);
+    bool made = rc == SQLITE_OK && lib.step(stmt) == SQLITE_DONE;
+    lib.finalize(stmt);
+    int fd = made ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    made = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (!made)
+        unlink(path);
+    return made ? 0 : -1;
+}
+
+/* Puts a copy in the place of the database. Whoever reads on has the old files, which
+ * have no names any more; the WAL goes first, since it would be taken for the copy's. */
+static void replace(const struct ab_sqlite *db, const char *copy)
+{
+    static const char *const suffixes[] = {"-wal", "-shm"};
+    for (size_t i = 0; i < 2; i++) {
+        char *part = beside(db, suffixes[i]);
+        unlink(part);
+        free(part);
+    }
+    if (rename(copy, db->path) < 0)
+        unlink(copy);
+}
+
+static void close_writer(struct ab_sqlite *db)
+{
+    char *copy = beside(db, COPY_SUFFIX);
+    bool copied = !leave_wal(db) && copy_to(db, copy) == 0;
+    lib.close_v2(db->conn);
+    if (copied)
+        replace(db, copy);
+    free(copy);
 }
 
 void ab_sqlite_close(struct ab_sqlite *db)
 {
     pthread_mutex_lock(&db->mutex);
-    if (db->conn) {
-        if (db->writes)
-            leave_wal(db);
+    if (db->conn && db->writes)
+        close_writer(db);
+    else if (db->conn)
         lib.close_v2(db->conn);
-    }
     db->conn = NULL;
     pthread_mutex_unlock(&db->mutex);
 }
@@ -290,6 +346,7 @@ void ab_sqlite_unref(struct ab_sqlite *db)
         return;
     ab_sqlite_close(db);
     pthread_mutex_destroy(&db->mutex);
+    free(db->path);
     free(db);
 }
 

@@ -68,7 +68,8 @@ void ab_sqlite_ref(struct ab_sqlite *db);
 void ab_sqlite_unref(struct ab_sqlite *db);
 
 /* Lets go of the files; later calls fail with AB_EBADARG. Who writes brings the WAL into
- * the database and removes it, unless somebody reads on for a while. May be called twice.
+ * the database and removes it; where somebody reads on for a while, a copy takes the
+ * database's name, and that one reads the old files to the end. May be called twice.
  */
 void ab_sqlite_close(struct ab_sqlite *db);
 

@@ -211,6 +211,12 @@ function M.test_an_index_is_one_file()
   lu.assertEquals(assert(check(dir .. "/run-1")).problems, {})
   finished()
   lu.assertEquals(files(), { "run.db" })
+  local reader <close> = assert(sqlite.open(dir .. "/run-1/run.db"))
+  assert(reader:exec "BEGIN")
+  assert(reader:query "SELECT count(*) FROM rollout")
+  write { "d" }
+  lu.assertEquals({ files(), indexed()[1] }, { { "run.db" }, 4 })
+  lu.assertEquals(assert(reader:query "SELECT count(*) FROM rollout")[1][1], 3)
 end
 
 -- Its first rows come from what was written, not from what is read back: a line that is damaged meanwhile has its row.

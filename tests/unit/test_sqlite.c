@@ -199,22 +199,31 @@ static void test_it_rests_as_one_file(void **state)
     }
 }
 
-/* Who reads when the writer goes keeps what it reads; the next writer removes the rest.
- */
+/* Who reads when the writer goes keeps what it reads; everybody else finds one file with
+ * all of it, also the next writer. */
 static void test_a_reader_stays_longer_than_the_writer(void **state)
 {
     (void)state;
     struct ab_sqlite *w = open_db(AB_SQLITE_WRITE);
-    must(w, "CREATE TABLE t(a); INSERT INTO t VALUES(1)");
+    must(w, "CREATE TABLE t(a); INSERT INTO t VALUES(1); PRAGMA user_version = 7");
     struct ab_sqlite *r = open_db(0);
+    must(r, "BEGIN");
     assert_int_equal(count(r), 1);
     must(w, "INSERT INTO t VALUES(2)");
     ab_sqlite_unref(w);
+    assert_true(alone());
+    assert_int_equal(count_as_nobody(), 2);
+    assert_int_equal(count(r), 1);
+    must(r, "COMMIT");
     assert_int_equal(count(r), 2);
-    ab_sqlite_unref(r);
     w = open_db(AB_SQLITE_WRITE);
-    assert_int_equal(count(w), 2);
+    must(w, "INSERT INTO t SELECT 1 FROM pragma_user_version WHERE user_version = 7");
+    ab_sqlite_unref(r);
     ab_sqlite_unref(w);
+    assert_true(alone());
+    r = open_db(0);
+    assert_int_equal(count(r), 3);
+    ab_sqlite_unref(r);
     assert_true(alone());
 }
 
