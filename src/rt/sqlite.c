@@ -212,71 +212,6 @@ static int is_wal(void *arg, int columns, char **values, char **names)
     return 0;
 }
 
-static int set_up(struct ab_sqlite *db, const char *path, struct ab_err *err)
-{
-    lib.busy_timeout(db->conn, BUSY_MS);
-    if (!db->writes)
-        return 0;
-    bool wal = false;
-    int rc = lib.exec(db->conn, "PRAGMA journal_mode=WAL", is_wal, &wal, NULL);
-    if (rc != SQLITE_OK)
-        return fail(db->conn, rc, path, err);
-    if (!wal || AB_FAULT("sqlite.wal"))
-        return ab_err_set(err, AB_EUNSUPPORTED,
-                          "%s: this file system cannot hold a WAL of SQLite", path);
-    rc = lib.exec(db->conn,
-                  "PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=67108864", NULL,
-                  NULL, NULL);
-    return rc == SQLITE_OK ? 0 : fail(db->conn, rc, path, err);
-}
-
-int ab_sqlite_open(struct ab_sqlite **out, const char *path, unsigned flags,
-                   struct ab_err *err)
-{
-    pthread_once(&lib.once, load);
-    if (!lib.loaded) {
-        *err = lib.err;
-        return -1;
-    }
-    if (check_place(path, err) < 0)
-        return -1;
-    struct ab_sqlite *db = ab_xcalloc(1, sizeof *db);
-    db->refs = 1;
-    db->path = ab_xstrndup(path, strlen(path));
-    db->writes = flags & AB_SQLITE_WRITE;
-    pthread_mutex_init(&db->mutex, NULL);
-    int how =
-        db->writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-    int rc = lib.open_v2(path, &db->conn, how | SQLITE_OPEN_FULLMUTEX, NULL);
-    if (rc != SQLITE_OK ? fail(db->conn, rc, path, err) : set_up(db, path, err)) {
-        ab_sqlite_unref(db);
-        return -1;
-    }
-    *out = db;
-    return 0;
-}
-
-void ab_sqlite_ref(struct ab_sqlite *db)
-{
-    db->refs++;
-}
-
-/* A database in WAL mode has two other files: even who only reads makes them, and cannot
- * remove them; and who copies the first one alone has not all of it. So it rests in the
- * mode without, as soon as nobody reads. */
-static bool leave_wal(struct ab_sqlite *db)
-{
-    bool wal = true;
-    int rc = SQLITE_BUSY;
-    lib.busy_timeout(db->conn, 0);
-    for (int i = 0; i < LEAVE_TRIES && rc == SQLITE_BUSY; i++) {
-        if (i)
-            usleep(LEAVE_PAUSE_US);
-        rc = lib.exec(db->conn, "PRAGMA journal_mode=DELETE", is_wal, &wal, NULL);
-    }
-    return rc == SQLITE_OK && !wal;
-}
-
 static char *beside(const struct ab_sqlite *db, const char *suffix)
 {
     size_t size = strlen(db->path) + strlen(suffix) + 1;
@@ -317,6 +252,102 @@ static void replace(const struct ab_sqlite *db, const char *copy)
     }
     if (rename(copy, db->path) < 0)
         unlink(copy);
+}
+
+static int open_file(struct ab_sqlite *db)
+{
+    int how =
+        db->writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+    return lib.open_v2(db->path, &db->conn, how | SQLITE_OPEN_FULLMUTEX, NULL);
+}
+
+/* Somebody reads on in one transaction, so that the mode cannot be changed. */
+static int leave_to_readers(struct ab_sqlite *db)
+{
+    char *copy = beside(db, COPY_SUFFIX);
+    int rc = copy_to(db, copy) == 0 ? SQLITE_OK : SQLITE_BUSY;
+    if (rc == SQLITE_OK) {
+        lib.close_v2(db->conn);
+        db->conn = NULL;
+        replace(db, copy);
+        rc = open_file(db);
+    }
+    free(copy);
+    return rc;
+}
+
+static int enter_wal(struct ab_sqlite *db, bool *wal)
+{
+    static const char sql[] = "PRAGMA journal_mode=WAL";
+    lib.busy_timeout(db->conn, LEAVE_TRIES * LEAVE_PAUSE_US / 1000);
+    int rc = lib.exec(db->conn, sql, is_wal, wal, NULL);
+    if (rc != SQLITE_BUSY)
+        return rc;
+    rc = leave_to_readers(db);
+    return rc == SQLITE_OK ? lib.exec(db->conn, sql, is_wal, wal, NULL) : rc;
+}
+
+static int set_up(struct ab_sqlite *db, struct ab_err *err)
+{
+    bool wal = false;
+    int rc = db->writes ? enter_wal(db, &wal) : SQLITE_OK;
+    if (rc != SQLITE_OK)
+        return fail(db->conn, rc, db->path, err);
+    lib.busy_timeout(db->conn, BUSY_MS);
+    if (!db->writes)
+        return 0;
+    if (!wal || AB_FAULT("sqlite.wal"))
+        return ab_err_set(err, AB_EUNSUPPORTED,
+                          "%s: this file system cannot hold a WAL of SQLite", db->path);
+    rc = lib.exec(db->conn,
+                  "PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=67108864", NULL,
+                  NULL, NULL);
+    return rc == SQLITE_OK ? 0 : fail(db->conn, rc, db->path, err);
+}
+
+int ab_sqlite_open(struct ab_sqlite **out, const char *path, unsigned flags,
+                   struct ab_err *err)
+{
+    pthread_once(&lib.once, load);
+    if (!lib.loaded) {
+        *err = lib.err;
+        return -1;
+    }
+    if (check_place(path, err) < 0)
+        return -1;
+    struct ab_sqlite *db = ab_xcalloc(1, sizeof *db);
+    db->refs = 1;
+    db->path = ab_xstrndup(path, strlen(path));
+    db->writes = flags & AB_SQLITE_WRITE;
+    pthread_mutex_init(&db->mutex, NULL);
+    int rc = open_file(db);
+    if (rc != SQLITE_OK ? fail(db->conn, rc, path, err) : set_up(db, err)) {
+        ab_sqlite_unref(db);
+        return -1;
+    }
+    *out = db;
+    return 0;
+}
+
+void ab_sqlite_ref(struct ab_sqlite *db)
+{
+    db->refs++;
+}
+
+/* A database in WAL mode has two other files: even who only reads makes them, and cannot
+ * remove them; and who copies the first one alone has not all of it. So it rests in the
+ * mode without, as soon as nobody reads. */
+static bool leave_wal(struct ab_sqlite *db)
+{
+    bool wal = true;
+    int rc = SQLITE_BUSY;
+    lib.busy_timeout(db->conn, 0);
+    for (int i = 0; i < LEAVE_TRIES && rc == SQLITE_BUSY; i++) {
+        if (i)
+            usleep(LEAVE_PAUSE_US);
+        rc = lib.exec(db->conn, "PRAGMA journal_mode=DELETE", is_wal, &wal, NULL);
+    }
+    return rc == SQLITE_OK && !wal;
 }
 
 static void close_writer(struct ab_sqlite *db)

@@ -9,10 +9,12 @@
  *     ab_sqlite_close(db);
  *     ab_sqlite_unref(db);
  *
- * While it is written the database is in WAL mode; then it rests as one file.
- * Before 3.51.3 SQLite can lose a WAL when two connections write or checkpoint it, so
- * exactly one connection writes: AB_SQLITE_WRITE is for the process that holds the lock
- * of what the database describes; all others only read.
+ * While it is written the database is in WAL mode; then it rests as one file. Where
+ * somebody reads on when the mode is to change, a copy takes the database's name, and
+ * that one reads the old file to the end. Before 3.51.3 SQLite can lose a WAL when two
+ * connections write or checkpoint it, so exactly one connection writes: AB_SQLITE_WRITE
+ * is for the process that holds the lock of what the database describes; all others only
+ * read.
  *
  * libsqlite3 is loaded at the first open. Calls on one database exclude one another; any
  * thread may make them.
@@ -68,9 +70,7 @@ void ab_sqlite_ref(struct ab_sqlite *db);
 void ab_sqlite_unref(struct ab_sqlite *db);
 
 /* Lets go of the files; later calls fail with AB_EBADARG. Who writes brings the WAL into
- * the database and removes it; where somebody reads on for a while, a copy takes the
- * database's name, and that one reads the old files to the end. May be called twice.
- */
+ * the database and removes it. May be called twice. */
 void ab_sqlite_close(struct ab_sqlite *db);
 
 /* Runs statements without values. */

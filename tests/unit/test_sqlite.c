@@ -199,8 +199,8 @@ static void test_it_rests_as_one_file(void **state)
     }
 }
 
-/* Who reads when the writer goes keeps what it reads; everybody else finds one file with
- * all of it, also the next writer. */
+/* Who reads when a writer comes or goes keeps what it reads; everybody else finds one
+ * file with all of it, also the next writer. */
 static void test_a_reader_stays_longer_than_the_writer(void **state)
 {
     (void)state;
@@ -222,6 +222,13 @@ static void test_a_reader_stays_longer_than_the_writer(void **state)
     ab_sqlite_unref(w);
     assert_true(alone());
     r = open_db(0);
+    assert_int_equal(count(r), 3);
+    must(r, "BEGIN");
+    assert_int_equal(count(r), 3);
+    w = open_db(AB_SQLITE_WRITE);
+    must(w, "DELETE FROM t");
+    ab_sqlite_unref(w);
+    assert_int_equal(count_as_nobody(), 0);
     assert_int_equal(count(r), 3);
     ab_sqlite_unref(r);
     assert_true(alone());
