@@ -306,6 +306,17 @@ void ab_file_fill_stat(const struct ab_tree *t, const struct stat *st,
             out->type = types[i].type;
 }
 
+bool ab_file_is_closed(const struct ab_tree *t, int dir, const char *name)
+{
+    struct stat st;
+    if (errno != EACCES || t->ids.count == 0)
+        return false;
+    bool seen = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || fstat(dir, &st) == 0;
+    errno = EACCES;
+    return seen && inside(&t->ids, st.st_uid) != UINT32_MAX &&
+           inside(&t->ids, st.st_gid) != UINT32_MAX;
+}
+
 int ab_file_stat(const struct ab_tree *t, const char *path, bool follow,
                  struct ab_file_stat *st, struct ab_err *err)
 {

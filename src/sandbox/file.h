@@ -59,7 +59,10 @@ int ab_file_readlink(const struct ab_tree *t, const char *path, char *out, size_
 int ab_file_list(const struct ab_tree *t, const char *path, size_t max,
                  ab_file_visit visit, void *arg, struct ab_err *err) AB_MUST_CHECK;
 
-/* Everything below path, parents before children; links are not followed. */
+/* Everything below path, parents before children; links are not followed. AB_ETOOBIG also
+ * below AB_FILE_DEPTH folders. AB_EDENIED where one is closed to us that somebody inside
+ * could open; what nobody there can open, a folder of the host's root say, is passed by.
+ */
 int ab_file_walk(const struct ab_tree *t, const char *path, size_t max,
                  ab_file_visit visit, void *arg, struct ab_err *err) AB_MUST_CHECK;
 
@@ -74,13 +77,13 @@ struct ab_file_copy {
     uint64_t max_bytes;
     size_t max_entries;
     uint64_t files, dirs, links, bytes; /* what was copied */
-    uint64_t skipped; /* FIFOs, sockets, devices, and what could not be read */
+    uint64_t skipped; /* FIFOs, sockets, devices, and what nobody there can read */
 };
 
 /* Copies what is below `from` into `to`, which is made when missing; files that are there
  * are replaced. Links stay links; attributes of users come along. AB_ETOOBIG when a cap
- * is reached: what was copied stays. Enters the destination by itself: not to be called
- * entered. */
+ * is reached, AB_EDENIED as for a walk: what was copied stays. Enters the destination by
+ * itself: not to be called entered. */
 int ab_file_copy_tree(const struct ab_tree *src, const char *from,
                       const struct ab_tree *dst, const char *to,
                       struct ab_file_copy *copy, struct ab_err *err) AB_MUST_CHECK;
@@ -92,6 +95,15 @@ bool ab_file_enter(const struct ab_tree *t);
 void ab_file_leave(bool entered);
 
 /* For those who walk and read themselves: file_tree.c, file_pack.c, src/guest. */
+
+enum { AB_FILE_DEPTH = 256 };
+
+/* A copy that failed with errno, at an entry of its start. */
+int ab_file_copy_failed(const struct ab_file_copy *copy, const char *from,
+                        const char *top, const char *to, struct ab_err *err);
+
+/* Whether what failed with errno is only closed to us: somebody inside could do it. */
+bool ab_file_is_closed(const struct ab_tree *t, int dir, const char *name);
 int ab_file_check_regular(int fd, const char *path, struct stat *st, struct ab_err *err);
 int ab_file_open(const struct ab_tree *t, const char *path, uint64_t flags,
                  uint32_t mode);

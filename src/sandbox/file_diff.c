@@ -9,9 +9,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 256
-#define CHUNK     65536
-#define OPEN_DIR  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define CHUNK    65536
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct walk {
     const struct ab_diff *d;
@@ -170,8 +169,11 @@ static int look_at(struct walk *w, const struct place *p, const char *name, size
         rc = tell(w, AB_DIFF_REMOVED, &was);
     else if (is && !same(p, name, &now, &was))
         rc = tell(w, AB_DIFF_CHANGED, &now);
-    if (rc < 0 || !is || !S_ISDIR(now.st_mode) || depth == DEPTH_MAX)
+    if (rc < 0 || !is || !S_ISDIR(now.st_mode))
         return rc;
+    if (depth == AB_FILE_DEPTH)
+        return ab_err_set(w->err, AB_ETOOBIG, "more than %d folders deep: %s",
+                          AB_FILE_DEPTH, w->path);
     struct place below;
     enter(p, name, &below);
     if (below.now >= 0)

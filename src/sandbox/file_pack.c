@@ -10,7 +10,6 @@
 
 #include "sandbox/file_body.h"
 
-#define DEPTH_MAX 256
 #define CHUNK     AB_FILE_PIECE
 #define NAME_ROOM 256
 #define LINK_ROOM 4096
@@ -20,7 +19,8 @@ struct pack {
     int fd;
     struct ab_file_copy *c;
     size_t entries;
-    struct ab_buf buf; /* written when it is long */
+    char top[NAME_ROOM]; /* the entry of the start that is packed, for errors */
+    struct ab_buf buf;   /* written when it is long */
     char chunk[CHUNK];
 };
 
@@ -151,9 +151,11 @@ static int pack_dir(struct pack *k, DIR *d, int depth);
 static int pack_subdir(struct pack *k, int dir, const char *name, int depth)
 {
     struct stat st;
-    int fd = depth < DEPTH_MAX
-                 ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                 : -1;
+    if (depth == AB_FILE_DEPTH) {
+        errno = ELOOP;
+        return -1;
+    }
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         if (fd >= 0)
@@ -187,6 +189,8 @@ static int pack_dir(struct pack *k, DIR *d, int depth)
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
             fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
+        if (depth == 0)
+            snprintf(k->top, sizeof k->top, "%s", e->d_name);
         if (++k->entries > k->c->max_entries) {
             errno = E2BIG;
             return -1;
@@ -203,12 +207,6 @@ static int pack_dir(struct pack *k, DIR *d, int depth)
             rc = write_out(k, CHUNK);
     }
     return rc;
-}
-
-static int too_big(const struct ab_file_copy *c, struct ab_err *err)
-{
-    return ab_err_set(err, AB_ETOOBIG, "the tree has more than %zu entries or %llu bytes",
-                      c->max_entries, (unsigned long long)c->max_bytes);
 }
 
 int ab_file_pack(const struct ab_tree *t, const char *path, int fd,
@@ -233,8 +231,7 @@ int ab_file_pack(const struct ab_tree *t, const char *path, int fd,
         rc = write_out(k, 0);
     }
     if (rc < 0)
-        rc =
-            errno == E2BIG ? too_big(copy, err) : ab_err_sys(err, errno, "copy %s", path);
+        rc = ab_file_copy_failed(copy, path, k->top, "a stream", err);
     ab_buf_fini(&k->buf);
     free(k);
     closedir(d);
@@ -250,7 +247,7 @@ struct unpack {
     size_t entries;
     size_t at, len; /* of chunk */
     bool broken;    /* the stream ended, or says what cannot be */
-    int dirs[DEPTH_MAX + 2];
+    int dirs[AB_FILE_DEPTH + 2];
     int depth;
     char chunk[CHUNK];
     char name[NAME_ROOM], target[LINK_ROOM], value[AB_FILE_ATTR_BYTES];
@@ -448,7 +445,7 @@ static int enter_dir(struct unpack *u)
 {
     if (take_name(u) < 0)
         return -1;
-    if (u->depth > DEPTH_MAX)
+    if (u->depth > AB_FILE_DEPTH)
         return broken(u);
     int dir = u->dirs[u->depth];
     if (mkdirat(dir, u->name, 0700) < 0 && errno != EEXIST)
@@ -521,8 +518,7 @@ int ab_file_unpack(const struct ab_tree *t, const char *path, int fd,
     if (rc < 0 && u->broken)
         ab_err_set(err, AB_EPROTOCOL, "the copy to %s was cut off", path);
     else if (rc < 0)
-        rc = errno == E2BIG ? too_big(copy, err)
-                            : ab_err_sys(err, errno, "copy to %s", path);
+        rc = ab_file_copy_failed(copy, "a stream", u->name, path, err);
     while (u->depth >= 0)
         close(u->dirs[u->depth--]);
     free(u);

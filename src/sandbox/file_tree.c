@@ -12,8 +12,6 @@
 #include "sandbox/file.h"
 #include "sandbox/file_body.h"
 
-#define DEPTH_MAX 256
-
 struct walk {
     const struct ab_tree *tree;
     size_t max, seen;
@@ -37,6 +35,23 @@ static DIR *enter(int dir, const char *name)
     return d;
 }
 
+static int walk_dir(struct walk *w, DIR *d, size_t len, int depth);
+
+static int walk_subdir(struct walk *w, int dir, const char *name, size_t len, int depth)
+{
+    if (depth == AB_FILE_DEPTH)
+        return ab_err_set(w->err, AB_ETOOBIG, "more than %d folders deep: %s",
+                          AB_FILE_DEPTH, w->path);
+    DIR *sub = enter(dir, name);
+    if (!sub)
+        return ab_file_is_closed(w->tree, dir, name)
+                   ? ab_err_sys(w->err, EACCES, "%s", w->path)
+                   : 0;
+    int rc = walk_dir(w, sub, len, depth + 1);
+    closedir(sub);
+    return rc;
+}
+
 static int walk_dir(struct walk *w, DIR *d, size_t len, int depth)
 {
     struct dirent *e;
@@ -44,8 +59,10 @@ static int walk_dir(struct walk *w, DIR *d, size_t len, int depth)
     while (rc == 0 && (e = readdir(d))) {
         struct stat raw;
         struct ab_file_stat st;
-        if (is_dot(e->d_name) ||
-            fstatat(dirfd(d), e->d_name, &raw, AT_SYMLINK_NOFOLLOW) < 0)
+        if (is_dot(e->d_name))
+            continue;
+        bool gone = fstatat(dirfd(d), e->d_name, &raw, AT_SYMLINK_NOFOLLOW) < 0;
+        if (gone && !ab_file_is_closed(w->tree, dirfd(d), e->d_name))
             continue;
         int n = snprintf(w->path + len, sizeof w->path - len, "%s%s", len ? "/" : "",
                          e->d_name);
@@ -53,15 +70,12 @@ static int walk_dir(struct walk *w, DIR *d, size_t len, int depth)
             return ab_err_set(w->err, AB_ETOOBIG,
                               "more than %zu entries, or a path that is too long",
                               w->max);
+        if (gone)
+            return ab_err_sys(w->err, EACCES, "%s", w->path);
         ab_file_fill_stat(w->tree, &raw, &st);
         rc = w->visit(w->arg, w->path, &st);
-        DIR *sub = rc == 0 && st.type == 'd' && depth < DEPTH_MAX
-                       ? enter(dirfd(d), e->d_name)
-                       : NULL;
-        if (sub) {
-            rc = walk_dir(w, sub, len + (size_t)n, depth + 1);
-            closedir(sub);
-        }
+        if (rc == 0 && st.type == 'd')
+            rc = walk_subdir(w, dirfd(d), e->d_name, len + (size_t)n, depth);
     }
     return rc;
 }
@@ -96,6 +110,7 @@ struct copying {
     const struct ab_tree *src, *dst;
     struct ab_file_copy *c;
     size_t entries;
+    char top[256]; /* the entry of the start that is copied, for errors */
 };
 
 /* Owner and mode of a copy are those of the original, as seen inside. */
@@ -183,14 +198,24 @@ static int write_file(struct copying *k, int in, const struct stat *st, int to,
     return rc;
 }
 
+/* What could not be opened. */
+static int pass_by(const struct copying *k, int from, const char *name)
+{
+    if (ab_file_is_closed(k->src, from, name))
+        return -1;
+    k->c->skipped++;
+    return 0;
+}
+
 static int copy_file(struct copying *k, int from, const char *name, int to)
 {
     struct stat st;
     int in =
         openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (in < 0 || fstat(in, &st) < 0 || !S_ISREG(st.st_mode)) {
-        if (in >= 0)
-            close(in);
+    if (in < 0)
+        return pass_by(k, from, name);
+    if (fstat(in, &st) < 0 || !S_ISREG(st.st_mode)) {
+        close(in);
         k->c->skipped++;
         return 0;
     }
@@ -254,11 +279,13 @@ static int copy_dir(struct copying *k, DIR *from, int to, int depth);
 static int copy_subdir(struct copying *k, int from, const char *name, int to, int depth)
 {
     struct stat st;
-    DIR *in = depth < DEPTH_MAX ? enter(from, name) : NULL;
-    if (!in) {
-        k->c->skipped++;
-        return 0;
+    if (depth == AB_FILE_DEPTH) {
+        errno = ELOOP;
+        return -1;
     }
+    DIR *in = enter(from, name);
+    if (!in)
+        return pass_by(k, from, name);
     int out = make_subdir(k, to, name);
     int rc = out < 0 ? -1 : copy_dir(k, in, out, depth + 1);
     /* The mode last: a directory without write permission must be filled first. */
@@ -280,9 +307,15 @@ static int copy_dir(struct copying *k, DIR *from, int to, int depth)
     int rc = 0;
     while (rc == 0 && (e = readdir(from))) {
         struct stat st;
-        if (is_dot(e->d_name) ||
-            fstatat(dirfd(from), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (is_dot(e->d_name))
             continue;
+        if (depth == 0)
+            snprintf(k->top, sizeof k->top, "%s", e->d_name);
+        if (fstatat(dirfd(from), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            if (ab_file_is_closed(k->src, dirfd(from), e->d_name))
+                return -1;
+            continue;
+        }
         if (++k->entries > k->c->max_entries) {
             errno = E2BIG;
             return -1;
@@ -313,6 +346,19 @@ static int open_target(const struct ab_tree *dst, const char *to, struct ab_err 
     return out;
 }
 
+int ab_file_copy_failed(const struct ab_file_copy *copy, const char *from,
+                        const char *top, const char *to, struct ab_err *err)
+{
+    if (errno == E2BIG)
+        return ab_err_set(err, AB_ETOOBIG,
+                          "the tree has more than %zu entries or %llu bytes",
+                          copy->max_entries, (unsigned long long)copy->max_bytes);
+    if (errno == ELOOP)
+        return ab_err_set(err, AB_ETOOBIG, "more than %d folders deep: %s/%s",
+                          AB_FILE_DEPTH, from, top);
+    return ab_err_sys(err, errno, "copy %s/%s to %s", from, top, to);
+}
+
 int ab_file_copy_tree(const struct ab_tree *src, const char *from,
                       const struct ab_tree *dst, const char *to,
                       struct ab_file_copy *copy, struct ab_err *err)
@@ -323,13 +369,8 @@ int ab_file_copy_tree(const struct ab_tree *src, const char *from,
         return -1;
     int out = open_target(dst, to, err);
     int rc = out < 0 ? -1 : 0;
-    if (rc == 0 && copy_dir(&k, in, out, 0) < 0) {
-        rc = errno == E2BIG
-                 ? ab_err_set(err, AB_ETOOBIG,
-                              "the tree has more than %zu entries or %llu bytes",
-                              copy->max_entries, (unsigned long long)copy->max_bytes)
-                 : ab_err_sys(err, errno, "copy to %s", to);
-    }
+    if (rc == 0 && copy_dir(&k, in, out, 0) < 0)
+        rc = ab_file_copy_failed(copy, from, k.top, to, err);
     if (out >= 0)
         close(out);
     closedir(in);

@@ -201,6 +201,16 @@ break']])
     "added /workspace/new/line\nbreak", "added /workspace/new/sub", "added /workspace/same" })
 end
 
+function M.test_differences_are_looked_for_256_folders_deep()
+  local sb <close> = create()
+  sh(sb, [[mkdir -p "$(printf 'd/%.0s' $(seq 240))"]])
+  lu.assertEquals(#assert(sb:diff()), 240)
+  sh(sb, [[mkdir -p "$(printf 'd/%.0s' $(seq 300))"]])
+  local found, problem = sb:diff()
+  lu.assertEquals({ found, problem.code }, { nil, "toobig" })
+  lu.assertStrContains(problem.msg, "more than 256 folders deep: /workspace/d/d")
+end
+
 function M.test_differences_below_usr()
   local sb <close> = create()
   if sb._raw:user_count() == 1 or assert(sb:exec "touch /usr/local/x").exit_code ~= 0 then lu.skip "the host's /usr stays as it is" end

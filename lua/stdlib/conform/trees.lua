@@ -22,6 +22,15 @@ return {
     ok, problem = t.sb:copy_tree("big", other, "y", { max_entries = 2 })
     t.equal(ok, nil, "entries")
     t.code(problem, "toobig", "entries")
+    t:sh [[mkdir -p "nest/$(printf 'd/%.0s' $(seq 300))"]]
+    ok, problem = t.sb:copy_tree("nest", other, "z")
+    t.equal(ok, nil, "levels")
+    t.code(problem, "toobig", "levels")
+    t.truth(problem.msg:find("nest/d", 1, true), "the error names the path: " .. problem.msg)
+    ok, problem = t.sb:list("nest", { recursive = true })
+    t.equal(ok, nil, "levels of a list")
+    t.code(problem, "toobig", "levels of a list")
+    t.truth(problem.msg:find("d/d/d", 1, true), "the error names the path: " .. problem.msg)
   end },
   { id = "tree.host", what = "a folder of the host put in and got out again", run = function(t)
     local dir = t.truth(fs.tmpdir "agentbox-conform-", "tmpdir")
