@@ -85,10 +85,10 @@ static ALWAYS_INLINE int check_string(struct ab_json_scan s, size_t at)
 {
     size_t end = ab_json_token_end(s, at);
     if (end < at + 2 || s.src[end - 1] != '"')
-        return ab_json_fail(s, at, "malformed string");
+        return ab_json_fail(s.src, at, "malformed string", s.err);
     const char *from = s.src + at + 1, *to = s.src + end - 1;
     return has_backslash(from, to, s.src + *s.end)
-               ? ab_json_unescape(s, from, to, NULL, NULL)
+               ? ab_json_unescape(s.src, from, to, NULL, NULL, s.err)
                : 0;
 }
 
@@ -102,7 +102,7 @@ static ALWAYS_INLINE int check_scalar(struct ab_json_scan s, size_t at)
         return 0;
     if (ab_json_is_number(from, end, &integral) || ab_json_is_word(from, end))
         return 0;
-    return ab_json_fail(s, at, "malformed value");
+    return ab_json_fail(s.src, at, "malformed value", s.err);
 }
 
 /* A key and its colon. */
@@ -110,13 +110,13 @@ static ALWAYS_INLINE int check_key(struct ab_json_scan *s)
 {
     size_t at = *s->next;
     if (s->next == s->end || s->src[at] != '"')
-        return ab_json_fail(*s, at, "expected a string as key");
+        return ab_json_fail(s->src, at, "expected a string as key", s->err);
     s->next++;
     if (check_string(*s, at) < 0)
         return -1;
     at = *s->next;
     if (s->next == s->end || s->src[at] != ':')
-        return ab_json_fail(*s, at, "expected ':'");
+        return ab_json_fail(s->src, at, "expected ':'", s->err);
     s->next++;
     return 0;
 }
@@ -135,8 +135,9 @@ static ALWAYS_INLINE int advance(struct ab_json_scan *s, const struct kinds *k,
             return object ? check_key(s) : 0;
         }
         if (c != (object ? '}' : ']'))
-            return ab_json_fail(*s, at,
-                                object ? "expected ',' or '}'" : "expected ',' or ']'");
+            return ab_json_fail(s->src, at,
+                                object ? "expected ',' or '}'" : "expected ',' or ']'",
+                                s->err);
         s->next++;
         --*depth;
         *end = at + 1;
@@ -158,7 +159,7 @@ int ab_json_check(struct ab_json_scan *scan, size_t at, unsigned depth, size_t *
                 return -1;
         } else {
             if (depth == AB_JSON_MAX_DEPTH)
-                return ab_json_fail(s, at, "nested too deeply");
+                return ab_json_fail(s.src, at, "nested too deeply", s.err);
             set_object(&k, ++depth, c == '{');
             ended = s.next < s.end && s.src[*s.next] == c + 2;
             if (!ended && c == '{' && check_key(&s) < 0)
@@ -173,7 +174,7 @@ int ab_json_check(struct ab_json_scan *scan, size_t at, unsigned depth, size_t *
         if (depth == base)
             break;
         if (s.next == s.end)
-            return ab_json_fail(s, *s.next, "expected a value");
+            return ab_json_fail(s.src, *s.next, "expected a value", s.err);
         at = *s.next++;
     }
     scan->next = s.next;

@@ -50,10 +50,9 @@ static bool put_string(struct writer *w, struct ab_json_slice text)
         ab_buf_put(w->out, text.s, text.len);
         return true;
     }
-    struct ab_json_scan scan = {.src = text.s, .err = &err};
     ab_buf_init(&plain, 0);
     char *room = ab_buf_reserve(&plain, text.len);
-    bool ok = ab_json_unescape(scan, s, end, room, &len) == 0 &&
+    bool ok = ab_json_unescape(s, s, end, room, &len, &err) == 0 &&
               ab_json_put_string(w->out, room, len, w->layout->style) == 0;
     ab_buf_fini(&plain);
     return ok;

@@ -59,12 +59,17 @@ struct ab_json_node *ab_json_add(struct ab_json *doc, enum ab_json_kind kind)
     return node;
 }
 
+static int fail(const struct parser *p, size_t at, const char *what)
+{
+    return ab_json_fail(p->scan.src, at, what, p->scan.err);
+}
+
 /* A string token at `at`: its bounds without the quotes. */
 static int string_bounds(struct parser *p, size_t at, size_t *end)
 {
     size_t e = ab_json_token_end(p->scan, at);
     if (e < at + 2 || p->scan.src[e - 1] != '"')
-        return ab_json_fail(p->scan, at, "malformed string");
+        return fail(p, at, "malformed string");
     *end = e - 1;
     return 0;
 }
@@ -84,7 +89,8 @@ static int read_string(struct parser *p, size_t at)
     }
     struct ab_buf *text = &p->doc->text;
     size_t written;
-    if (ab_json_unescape(p->scan, s, s + len, ab_buf_reserve(text, len), &written) < 0)
+    if (ab_json_unescape(p->scan.src, s, s + len, ab_buf_reserve(text, len), &written,
+                         p->scan.err) < 0)
         return -1;
     node->copied = true;
     node->at = text->len;
@@ -135,7 +141,7 @@ static int read_number(struct parser *p, size_t at)
     const char *end = p->scan.src + ab_json_token_end(p->scan, at);
     bool integral;
     if (!ab_json_is_number(s, end, &integral))
-        return ab_json_fail(p->scan, at, "malformed number");
+        return fail(p, at, "malformed number");
     struct ab_json_node *node = ab_json_add(p->doc, AB_JSON_INT);
     if (integral && read_int64(s, end, &node->integer))
         return 0;
@@ -159,7 +165,7 @@ static int read_literal(struct parser *p, size_t at, const char *word, size_t le
 {
     if (ab_json_token_end(p->scan, at) != at + len ||
         memcmp(p->scan.src + at, word, len) != 0)
-        return ab_json_fail(p->scan, at, "unknown word");
+        return fail(p, at, "unknown word");
     ab_json_add(p->doc, kind);
     return 0;
 }
@@ -179,7 +185,7 @@ static int read_scalar(struct parser *p, size_t at)
     case '}':
     case ',':
     case ':':
-        return ab_json_fail(p->scan, at, "expected a value");
+        return fail(p, at, "expected a value");
     default:
         return read_number(p, at);
     }
@@ -188,7 +194,7 @@ static int read_scalar(struct parser *p, size_t at)
 static int open_container(struct parser *p, size_t at)
 {
     if (p->depth == AB_JSON_MAX_DEPTH)
-        return ab_json_fail(p->scan, at, "nested too deeply");
+        return fail(p, at, "nested too deeply");
     struct level *l = &p->levels[p->depth++];
     l->object = p->scan.src[at] == '{';
     l->count = 0;
@@ -232,14 +238,14 @@ static int read_key(struct parser *p, bool *raw)
 {
     size_t at = *p->scan.next;
     if (p->scan.next == p->scan.end || p->scan.src[at] != '"')
-        return ab_json_fail(p->scan, at, "expected a string as key");
+        return fail(p, at, "expected a string as key");
     p->scan.next++;
     if (read_string(p, at) < 0)
         return -1;
     *raw = is_raw_name(p, &p->doc->nodes[p->doc->count - 1]);
     at = *p->scan.next;
     if (p->scan.next == p->scan.end || p->scan.src[at] != ':')
-        return ab_json_fail(p->scan, at, "expected ':'");
+        return fail(p, at, "expected ':'");
     p->scan.next++;
     return 0;
 }
@@ -258,14 +264,12 @@ static int advance(struct parser *p, bool *raw)
             return l->object && read_key(p, raw) < 0 ? -1 : 1;
         }
         if (c != (l->object ? '}' : ']'))
-            return ab_json_fail(
-                p->scan, at, l->object ? "expected ',' or '}'" : "expected ',' or ']'");
+            return fail(p, at, l->object ? "expected ',' or '}'" : "expected ',' or ']'");
         p->scan.next++;
         close_container(p);
     }
-    return p->scan.next == p->scan.end
-               ? 0
-               : ab_json_fail(p->scan, *p->scan.next, "text after the value");
+    return p->scan.next == p->scan.end ? 0
+                                       : fail(p, *p->scan.next, "text after the value");
 }
 
 /* A container that is read, up to its first value: 1 when that comes next, 0 when it is
@@ -288,7 +292,7 @@ static int read_value(struct parser *p, bool raw)
 {
     for (;;) {
         if (p->scan.next == p->scan.end)
-            return ab_json_fail(p->scan, *p->scan.next, "expected a value");
+            return fail(p, *p->scan.next, "expected a value");
         size_t at = *p->scan.next++;
         char c = p->scan.src[at];
         int more = 0;
@@ -312,8 +316,8 @@ static int fail_index(struct parser *p, enum ab_json_index_status status, size_t
     case AB_JSON_INDEX_EMPTY:
         return ab_err_set(p->scan.err, AB_EPARSE, "empty text");
     case AB_JSON_INDEX_UTF8:
-        return ab_json_fail(p->scan, ab_utf8_valid_prefix(p->scan.src, len),
-                            "bytes that are not UTF-8");
+        return fail(p, ab_utf8_valid_prefix(p->scan.src, len),
+                    "bytes that are not UTF-8");
     case AB_JSON_INDEX_TOOBIG:
         return ab_err_set(p->scan.err, AB_ETOOBIG, "JSON of %zu bytes", len);
     default:
@@ -328,10 +332,10 @@ static int fail_index(struct parser *p, enum ab_json_index_status status, size_t
             inside = !inside;
             quote = i;
         } else if (inside && (unsigned char)p->scan.src[i] < 0x20) {
-            return ab_json_fail(p->scan, i, "control character inside a string");
+            return fail(p, i, "control character inside a string");
         }
     }
-    return ab_json_fail(p->scan, quote, "string without an end");
+    return fail(p, quote, "string without an end");
 }
 
 int ab_json_parse(struct ab_json *doc, const char *text, size_t len,

@@ -4,17 +4,17 @@
 
 #include "base/utf8.h"
 
-int ab_json_fail(struct ab_json_scan s, size_t at, const char *what)
+int ab_json_fail(const char *src, size_t at, const char *what, struct ab_err *err)
 {
     size_t line = 1, start = 0;
     for (size_t i = 0; i < at; i++) {
-        if (s.src[i] == '\n') {
+        if (src[i] == '\n') {
             line++;
             start = i + 1;
         }
     }
-    return ab_err_set(s.err, AB_EPARSE, "%s at line %zu column %zu (byte %zu)", what,
-                      line, at - start + 1, at);
+    return ab_err_set(err, AB_EPARSE, "%s at line %zu column %zu (byte %zu)", what, line,
+                      at - start + 1, at);
 }
 
 static int hex4(const char *s, const char *end, uint32_t *out)
@@ -73,8 +73,8 @@ static char simple_escape(char c)
     }
 }
 
-int ab_json_unescape(struct ab_json_scan scan, const char *s, const char *end, char *out,
-                     size_t *written)
+int ab_json_unescape(const char *src, const char *s, const char *end, char *out,
+                     size_t *written, struct ab_err *err)
 {
     char scratch[4];
     char *w = out;
@@ -98,8 +98,8 @@ int ab_json_unescape(struct ab_json_scan scan, const char *s, const char *end, c
         uint32_t cp;
         size_t used = s + 1 < end && s[1] == 'u' ? read_unicode(s + 2, end, &cp) : 0;
         if (!used)
-            return ab_json_fail(scan, (size_t)(s - scan.src),
-                                "bad escape or lone surrogate");
+            return ab_json_fail(src, (size_t)(s - src), "bad escape or lone surrogate",
+                                err);
         int n = ab_utf8_encode(cp, out ? w : scratch);
         if (out)
             w += n;

@@ -17,10 +17,11 @@ struct ab_json_scan {
     struct ab_err *err;         /* borrowed */
 };
 
-/* By value: checking keeps the scan in registers, and no call may take its address. */
+/* Checking keeps the scan in registers: no call may take its address, nor the whole of
+ * it, which would be copied to the stack for every token, whether it fails or not. */
 
-/* AB_EPARSE: what, and where it is. */
-int ab_json_fail(struct ab_json_scan s, size_t at, const char *what);
+/* AB_EPARSE: what, and where in src it is. */
+int ab_json_fail(const char *src, size_t at, const char *what, struct ab_err *err);
 
 static inline bool ab_json_is_space(char c)
 {
@@ -36,10 +37,10 @@ static inline size_t ab_json_token_end(struct ab_json_scan s, size_t at)
     return e;
 }
 
-/* Decodes the inside of a string, [from, end), to out, which has room for as many bytes;
- * NULL means only check. */
-int ab_json_unescape(struct ab_json_scan s, const char *from, const char *end, char *out,
-                     size_t *written);
+/* Decodes the inside of a string of src, [from, end), to out, which has room for as many
+ * bytes; NULL means only check. */
+int ab_json_unescape(const char *src, const char *from, const char *end, char *out,
+                     size_t *written, struct ab_err *err);
 
 /* Whether [s, end) is a number; *integral when it has neither point nor exponent. */
 bool ab_json_is_number(const char *s, const char *end, bool *integral);

@@ -232,7 +232,6 @@ bool ab_json_is_key(struct ab_json_slice key, const char *name, size_t len)
         return key.len == len && memcmp(key.s, name, len) == 0;
     if (key.len > sizeof plain || !memchr(key.s, '\\', key.len))
         return false;
-    struct ab_json_scan scan = {.src = key.s, .err = &err};
-    return ab_json_unescape(scan, key.s, key.s + key.len, plain, &written) == 0 &&
+    return ab_json_unescape(key.s, key.s, key.s + key.len, plain, &written, &err) == 0 &&
            written == len && memcmp(plain, name, len) == 0;
 }

@@ -17,9 +17,8 @@ static void push_string(lua_State *L, struct ab_json_slice text, struct ab_buf *
         lua_pushlstring(L, s, len);
         return;
     }
-    struct ab_json_scan scan = {.src = text.s, .err = &err};
     char *out = ab_buf_reserve(scratch, len);
-    if (ab_json_unescape(scan, s, s + len, out, &written) < 0)
+    if (ab_json_unescape(s, s, s + len, out, &written, &err) < 0)
         lua_pushnil(L);
     else
         lua_pushlstring(L, out, written);
