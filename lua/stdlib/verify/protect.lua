@@ -202,7 +202,10 @@ function M.restore(sb, workspace, pristine, opts)
   local tamper = M.no_tamper()
   if not opts.remove and not next(pristine.files) then return tamper end
   local now, problem = entries_by_name(sb, workspace)
-  if not now then return tamper, problem end
+  if not now then
+    tamper.suspicious = problem.code == "toobig" or problem.code == "denied" -- where it cannot be seen, anything may be
+    return tamper, problem
+  end
   local ok
   if opts.remove then
     ok, problem = all_seen(sb, workspace, pristine, now)
