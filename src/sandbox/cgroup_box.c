@@ -333,14 +333,13 @@ static struct ab_cgroup unstock(size_t at)
     return cg;
 }
 
-/* Takes one of the stock that has these limits; false when there is none. */
+/* Takes one of the stock that has these limits, the last put there: the kernel finds what
+ * ran last among all that did, first. False when there is none. */
 static bool take_used(struct ab_cgroup *cg, const struct ab_limits *limits)
 {
-    for (size_t i = 0; i < ab_cgroup_self.stocked;) {
-        if (!same_limits(&ab_cgroup_self.stock[i].limits, limits)) {
-            i++;
+    for (size_t i = ab_cgroup_self.stocked; i-- > 0;) {
+        if (!same_limits(&ab_cgroup_self.stock[i].limits, limits))
             continue;
-        }
         *cg = unstock(i);
         if (renew(cg))
             return true;
