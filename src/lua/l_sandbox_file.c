@@ -9,6 +9,7 @@
 
 #include "lua/l_sandbox.h"
 #include "rt/work.h"
+#include "sandbox/file_inside.h"
 
 #define READ_DEFAULT    (64 << 20)
 #define ENTRIES_DEFAULT 100000
@@ -167,6 +168,7 @@ struct job {
     int (*run)(struct job *job);
     const char *op;
     struct ab_tree tree, dst; /* own their roots */
+    int ns;                   /* owns: of the sandbox whose root may help, or -1 */
     struct ab_tally *tally;   /* of the sandbox that it writes to; owns a reference */
     char *path, *to;          /* own */
     bool recursive;
@@ -180,10 +182,75 @@ struct job {
     struct ab_err err;
 };
 
+/* What a job found, from the process that did it. */
+struct found {
+    struct ab_file_copy copy;
+    size_t entries;
+};
+
+static void see_as_inside(struct ab_tree *t)
+{
+    if (t->ids.count > 0)
+        t->ids = (struct ab_ids){.first = 0, .rest = 1, .count = t->ids.count};
+}
+
+static int work_inside(void *arg, struct ab_buf *out, struct ab_err *err)
+{
+    struct job *job = arg;
+    see_as_inside(&job->tree);
+    see_as_inside(&job->dst);
+    int rc = job->run(job);
+    struct found found = {.copy = job->copy, .entries = job->entries.count};
+    ab_buf_put(out, &found, sizeof found);
+    ab_buf_put(out, job->entries.stats, found.entries * sizeof *job->entries.stats);
+    ab_buf_put(out, job->entries.text.data, job->entries.text.len);
+    *err = job->err;
+    return rc;
+}
+
+static void take_found(struct job *job, const struct ab_buf *buf)
+{
+    struct found found;
+    memcpy(&found, buf->data, sizeof found);
+    size_t bytes = found.entries * sizeof *job->entries.stats, at = sizeof found + bytes;
+    job->copy = found.copy;
+    job->entries.count = job->entries.room = found.entries;
+    job->entries.stats = ab_xrealloc(job->entries.stats, bytes + 1);
+    memcpy(job->entries.stats, buf->data + sizeof found, bytes);
+    ab_buf_put(&job->entries.text, buf->data + at, buf->len - at);
+}
+
+/* Again, by who may do more. */
+static void run_inside(struct job *job)
+{
+    struct ab_inside in = {.ns = job->ns,
+                           .owner = geteuid() == 0 ? job->tree.ids.first : 0,
+                           .fds = {job->tree.root, job->dst.root},
+                           .work = work_inside,
+                           .arg = job};
+    struct ab_buf buf;
+    struct ab_err err;
+    job->copy = (struct ab_file_copy){.max_bytes = job->copy.max_bytes,
+                                      .max_entries = job->copy.max_entries};
+    job->entries.count = 0;
+    ab_buf_clear(&job->entries.text);
+    ab_buf_init(&buf, 0);
+    int rc = ab_file_inside(&in, &buf, &err);
+    if (rc == 0 && buf.len >= sizeof(struct found)) {
+        take_found(job, &buf);
+        job->rc = 0;
+    } else if (err.code != AB_ESANDBOX) {
+        job->err = err;
+    }
+    ab_buf_fini(&buf);
+}
+
 static void job_run(void *arg)
 {
     struct job *job = arg;
     job->rc = job->run(job);
+    if (job->rc < 0 && job->err.code == AB_EDENIED && job->ns >= 0)
+        run_inside(job);
 }
 
 static void job_free(void *arg)
@@ -193,6 +260,8 @@ static void job_free(void *arg)
         close(job->tree.root);
     if (job->dst.root >= 0)
         close(job->dst.root);
+    if (job->ns >= 0)
+        close(job->ns);
     ab_buf_fini(&job->entries.text);
     free(job->entries.stats);
     if (job->tally)
@@ -209,11 +278,20 @@ static struct job *new_job(const struct ab_tree *t, const char *path, const char
     struct job *job = ab_xcalloc(1, sizeof *job);
     job->tree = *t;
     job->tree.root = fcntl(t->root, F_DUPFD_CLOEXEC, 3);
-    job->dst.root = -1;
+    job->dst.root = job->ns = -1;
     job->path = ab_xstrndup(path, strlen(path));
     job->op = op;
     ab_buf_init(&job->entries.text, 0);
     return job;
+}
+
+/* Root inside may open what is closed to an engine that is not root of the machine, or
+ * has but one user inside. */
+static void with_help_of(struct job *job, const struct abl_sandbox *s)
+{
+    if (s->sb && (geteuid() != 0 || s->sb->ids.count == 1))
+        job->ns =
+            fcntl(s->sb->mounts >= 0 ? s->sb->mounts : s->sb->pidfd, F_DUPFD_CLOEXEC, 3);
 }
 
 static void writes_to(struct job *job, const struct abl_sandbox *s)
@@ -286,6 +364,7 @@ static int list_with(lua_State *L, bool recursive, const char *op)
         return abl_push_err(L, &err, op);
     struct job *job = new_job(&t, path, op);
     job->run = run_list;
+    with_help_of(job, abl_check_sandbox(L, 1));
     job->recursive = recursive;
     job->max = (size_t)max;
     return start_job(L, anchor, job, push_entries);
@@ -380,6 +459,7 @@ static int l_remove(lua_State *L)
         return abl_push_err(L, &err, "sandbox.remove");
     struct job *job = new_job(&t, path, "sandbox.remove");
     job->run = run_remove;
+    with_help_of(job, abl_check_sandbox(L, 1));
     writes_to(job, abl_check_sandbox(L, 1));
     job->recursive = recursive;
     return start_job(L, anchor, job, push_answer);
@@ -431,6 +511,8 @@ static int copy_between(lua_State *L, struct ab_anchor *anchor, const struct ab_
     job->dst.root = fcntl(dst->root, F_DUPFD_CLOEXEC, 3);
     job->to = ab_xstrndup(to, strlen(to));
     job->copy = *copy;
+    if (memcmp(&src->ids, &dst->ids, sizeof src->ids) == 0)
+        with_help_of(job, abl_check_sandbox(L, 1));
     return start_job(L, anchor, job, push_copied);
 }
 
@@ -467,8 +549,8 @@ static int with_host(lua_State *L, bool put)
     struct job *job = new_job(put ? &host : &inside, put ? "/" : path,
                               put ? "sandbox.put" : "sandbox.get");
     job->run = run_copy;
-    if (put)
-        writes_to(job, abl_check_sandbox(L, 1));
+    /* Of the host, root inside may do less. */
+    (put ? writes_to : with_help_of)(job, abl_check_sandbox(L, 1));
     job->dst = put ? inside : host;
     job->dst.root = fcntl(job->dst.root, F_DUPFD_CLOEXEC, 3);
     close(host.root);

@@ -32,6 +32,16 @@ return {
     t.code(problem, "toobig", "levels of a list")
     t.truth(problem.msg:find("d/d/d", 1, true), "the error names the path: " .. problem.msg)
   end },
+  { id = "tree.closed", what = "what root inside may open is listed and copied, whoever closed it", needs = "confinement", run = function(t)
+    t:sh "mkdir -p shut/in/ner; echo a > shut/in/ner/f; echo b > shut/g; chmod 0 shut/in/ner/f shut/g; chmod 400 shut/in/ner; chmod 0 shut/in"
+    local other, list, names = t:another(), t.truth(t.sb:list("shut", { recursive = true }), "list"), {}
+    for i, entry in ipairs(list) do names[i] = ("%s %o"):format(entry.name, entry.mode & 511) end
+    t.equal(table.concat(names, ", "), "g 0, in 0, in/ner 400, in/ner/f 0", "the list")
+    local counts = t.truth(t.sb:copy_tree("shut", other, "shut"), "copy")
+    t.equal(counts.files .. "/" .. counts.dirs .. "/" .. counts.skipped, "2/2/0", "counts")
+    t.equal(other:must_exec("stat -c %a shut/in shut/g; cat shut/in/ner/f shut/g").stdout, "0\n0\na\nb\n", "the copy")
+    t.truth(other:remove("shut", { recursive = true }), "remove")
+  end },
   { id = "tree.host", what = "a folder of the host put in and got out again", run = function(t)
     local dir = t.truth(fs.tmpdir "agentbox-conform-", "tmpdir")
     local _ <close> = setmetatable({}, { __close = function() fs.remove(dir, true) end })

@@ -177,19 +177,6 @@ local function remove_planted(sb, workspace, pristine, shadows, now, tamper)
   return true
 end
 
--- An engine without root's rights cannot look into folders that the agent closed, but root inside can.
-local function all_seen(sb, workspace, pristine, now)
-  for name, entry in pairs(now) do
-    local was = pristine.names[name]
-    local closed = entry.type == "dir" and (entry.mode & 320 ~= 320 or entry.uid ~= 0)
-    if closed and not (was and was.mode == entry.mode and was.uid == entry.uid) then
-      local list, problem = sb:list(workspace .. "/" .. name)
-      if not list then return nil, problem end
-    end
-  end
-  return true
-end
-
 --- Brings the protected files of a sandbox that now holds the agent's tree back to what they were.
 ---@async
 ---@param sb agentbox.Sandbox
@@ -208,11 +195,6 @@ function M.restore(sb, workspace, pristine, opts)
   end
   local ok
   if opts.remove then
-    ok, problem = all_seen(sb, workspace, pristine, now)
-    if not ok then
-      tamper.suspicious = true
-      return tamper, problem
-    end
     ok, problem = remove_planted(sb, workspace, pristine, glob.compile(M.SHADOWS), now, tamper)
     if not ok then return tamper, problem end
   end
