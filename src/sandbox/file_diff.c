@@ -178,6 +178,9 @@ static int look_at(struct walk *w, const struct place *p, const char *name, size
     enter(p, name, &below);
     if (below.now >= 0)
         rc = walk_place(w, &below, len, depth + 1);
+    else if (faccessat(p->now, name, R_OK | X_OK, AT_EACCESS) < 0 &&
+             ab_file_is_closed(&w->d->now, p->now, name))
+        rc = ab_err_sys(w->err, EACCES, "%s", w->path);
     close_place(&below);
     return rc;
 }

@@ -211,6 +211,14 @@ function M.test_differences_are_looked_for_256_folders_deep()
   lu.assertStrContains(problem.msg, "more than 256 folders deep: /workspace/d/d")
 end
 
+function M.test_differences_in_a_closed_folder_are_seen_or_it_is_told()
+  local sb <close> = create()
+  sh(sb, "mkdir -p d/e; chmod 0 d")
+  local found, problem = sb:diff()
+  if found then return lu.assertEquals(listed(found), { "added /workspace/d", "added /workspace/d/e" }) end
+  lu.assertEquals({ problem.code, problem.msg }, { "denied", "/workspace/d: Permission denied" })
+end
+
 function M.test_differences_below_usr()
   local sb <close> = create()
   if sb._raw:user_count() == 1 or assert(sb:exec "touch /usr/local/x").exit_code ~= 0 then lu.skip "the host's /usr stays as it is" end
