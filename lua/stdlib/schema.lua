@@ -62,6 +62,16 @@ function M.word(value)
   return "a " .. type(value)
 end
 
+--- The values of an enum, as messages list them: words as they are, or all as JSON where one is no text.
+---@param enum any[]
+---@return string
+function M.choices(enum)
+  local out, texts = {}, true
+  for i, value in ipairs(enum) do out[i], texts = value, texts and type(value) == "string" end
+  for i, value in ipairs(texts and {} or enum) do out[i] = json.encode(value, { sorted = true }) end
+  return table.concat(out, ", ")
+end
+
 -- ---------------------------------------------------------------- records
 
 local checks = {
@@ -142,8 +152,10 @@ local function check_range(value, field, path)
     for _, allowed in ipairs(field.enum) do
       if value == allowed then return end
     end
-    local near = type(value) == "string" and M.suggest(value, field.enum) or ""
-    fail(path, ("must be one of %s, is %s%s"):format(table.concat(field.enum, ", "), M.word(value), near))
+    local texts = {}
+    for _, allowed in ipairs(field.enum) do texts[#texts + 1] = type(allowed) == "string" and allowed or nil end
+    local near = type(value) == "string" and M.suggest(value, texts) or ""
+    fail(path, ("must be one of %s, is %s%s"):format(M.choices(field.enum), M.word(value), near))
   end
   if type(value) ~= "number" then return end
   if field.min and value < field.min then fail(path, ("must be at least %s, is %s"):format(field.min, value)) end

@@ -66,6 +66,20 @@ function M.test_arguments_keep_their_types()
   lu.assertEquals(got.list[1], "q")
 end
 
+-- Enums of anything that JSON has, in records, in tools and in the schemas of MCP servers.
+function M.test_enums_hold_any_values()
+  local record = { x = { "any", enum = { true, json.null, 1.5, "yes" } } }
+  local got, err = schema.check({ x = "yess" }, record, { code = "task", where = "t" })
+  lu.assertEquals({ got, err.msg }, { nil, 't: x: must be one of true, null, 1.5, "yes", is the text "yess" (did you mean "yes"?)' })
+  lu.assertEquals(assert(schema.check({ x = true }, record)).x, true)
+  local shape = assert(json.decode '{"type":"object","properties":{"x":{"enum":[false,null,2,"a b",[1,2],{"k":[]}]}}}')
+  local function call(text) return arguments.validate(shape, assert(json.decode('{"x":' .. text .. "}"))) end
+  local _, why = call "true"
+  lu.assertEquals(why, 'x: must be one of false, null, 2, "a b", [1,2], {"k":[]}, is true')
+  for _, text in ipairs { "[2,1]", "{}", '"a"', "[1,2,3]" } do lu.assertNil((call(text)), text) end
+  for _, text in ipairs { "false", "2", '"a b"', "[1,2]", '{"k":[]}' } do lu.assertNotNil((call(text)), text) end
+end
+
 function M.test_what_models_misspell_is_coerced()
   local got = args '{"path":"a","n":"3","ok":"false","x":"2.5"}'
   lu.assertEquals(got.n, 3)

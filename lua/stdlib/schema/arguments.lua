@@ -117,6 +117,15 @@ local function validate_any(list, value, path, depth)
   error(first or { problem = path .. ": matches no allowed form" }, 0)
 end
 
+local function is_one_of(value, enum)
+  local text = type(value) == "table" and json.encode(value, { sorted = true })
+  for _, allowed in ipairs(enum) do
+    if allowed == value then return true end
+    if text and type(allowed) == "table" and json.encode(allowed, { sorted = true }) == text then return true end
+  end
+  return false
+end
+
 function validate(shape, value, path, depth)
   if type(shape) ~= "table" then return value end
   if depth > 32 then fail(path, "is nested too deeply") end
@@ -126,13 +135,8 @@ function validate(shape, value, path, depth)
     if not ok then fail(path, ("must be %s, is %s"):format(expected, schema.word(value))) end
     value = made
   end
-  if shape.enum then
-    local words = {}
-    for i, allowed in ipairs(shape.enum) do
-      if allowed == value then words = nil break end
-      words[i] = tostring(allowed)
-    end
-    if words then fail(path, ("must be one of %s, is %s"):format(table.concat(words, ", "), schema.word(value))) end
+  if shape.enum and not is_one_of(value, shape.enum) then
+    fail(path, ("must be one of %s, is %s"):format(schema.choices(shape.enum), schema.word(value)))
   end
   validate_bounds(shape, value, path)
   if type(value) ~= "table" then return value end
