@@ -355,6 +355,12 @@ function M.start(opts)
   return setmetatable({ plan = plan, opts = opts, rec = new_record(plan, opts), began = time.monotonic() }, Rollout)
 end
 
+local function finish(ro, problem)
+  local started <close> = ro -- luacheck: ignore
+  if not ro then return nil, problem end
+  return ro:finish()
+end
+
 --- Runs a rollout to its end.
 ---
 --- Raises on unknown options. Returns nil, err when the input is wrong (a bad task file, an unknown tool, a model that
@@ -365,10 +371,7 @@ end
 ---@return agentbox.Traj? traj
 ---@return agentbox.Err? err
 function M.run(opts)
-  local ro <close>, problem = M.start(opts) -- luacheck: ignore
-  opts = nil -- luacheck: ignore
-  if not ro then return nil, problem end
-  return ro:finish()
+  return finish(M.start(opts)) -- a tail call: nothing holds the options while the rollout waits
 end
 
 return M

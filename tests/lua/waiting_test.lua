@@ -1,56 +1,39 @@
---- What a rollout holds while its model thinks: thousands of them wait at once.
-local ab = require "agentbox"
+--- What a rollout that waits for its model does not hold: thousands of them wait at once.
 local lu = require "luaunit"
+local model = require "agentbox.model"
+local rollout = require "agentbox.rollout"
+local runs = dofile((arg[0]:gsub("lua/[^/]*$", "support/runs.lua")))
 
 local M = {}
 
-local COUNT = 60
-
-local echo = ab.tool.define {
-  api = 1, name = "echo", description = "Says it.", parameters = { { "n", "integer" } }, run = function(_, args) return "n " .. args.n end,
-}
-
--- What a finalizer looked at is freed by the collection after that.
-local function heap_bytes()
-  for _ = 1, 3 do collectgarbage() end
-  return collectgarbage "count" * 1024
-end
-
--- Bytes of Lua's heap for each of the rollouts that wait for the answer after so many turns.
-local function bytes_each(turns)
-  local gate, came, here, script = ab.async.channel(), ab.async.channel(), 0, {}
-  for i = 1, turns do script[i] = { tool_calls = { { name = "echo", arguments = { n = i } } } } end
-  script[turns + 1] = function()
-    here = here + 1
-    if here == COUNT then came:send(true) end
-    gate:receive()
+-- Options that nobody but who is called has, and whether they are there while the model is asked.
+local function held(call)
+  local given, seen = setmetatable({}, { __mode = "v" }), nil
+  call(function(opts)
+    given[1] = opts
+    return opts
+  end, model.fn(function()
+    collectgarbage()
+    seen = given[1] ~= nil
     return "done"
-  end
-  local task = ab.task.new { task_id = "w", description = "Wait.", verifier = { type = "command", command = "true" } }
-  local model = ab.model.scripted(script)
-  local function wait()
-    local traj = assert(ab.rollout.run {
-      task = task, model = model, tools = "custom", custom_tools = { echo }, sandbox = { backend = "none" },
-    })
-    lu.assertEquals({ traj.stop_reason, traj.metrics.steps }, { "final_answer", turns })
-  end
-  local bytes
-  ab.async.scope(function(scope)
-    local before = heap_bytes()
-    for _ = 1, COUNT do scope:spawn(wait) end
-    lu.assertTrue(came:receive(60), "the rollouts did not come to wait")
-    bytes = (heap_bytes() - before) // COUNT
-    gate:close()
-  end)
-  return bytes
+  end))
+  return seen
 end
 
--- A table that gets one member too many is twice as large, which nobody sees where it is written.
-function M.test_a_rollout_that_waits_is_small()
-  bytes_each(0) -- what is loaded and remembered once
-  local first, later = bytes_each(0), bytes_each(10)
-  lu.assertTrue(first < 13500, ("%d bytes before the first answer"):format(first))
-  lu.assertTrue(later - first < 3100 * 10, ("%d bytes more for each turn"):format((later - first) // 10))
+function M.test_the_options_of_one_rollout()
+  lu.assertIsFalse(held(function(note, asked)
+    assert(rollout.run(note { task = runs.task "t", model = asked, sandbox = { backend = "none" } }))
+  end))
+end
+
+function M.test_the_options_of_a_runs_rollout()
+  local start = rollout.start
+  local _ <close> = setmetatable({}, { __close = function() rollout.start = start end })
+  lu.assertIsFalse(held(function(note, asked)
+    rollout.start = function(opts) return start(note(opts)) end
+    local run <close> = runs.start { tasks = runs.tasks(1), model = asked }
+    lu.assertEquals(run:wait().solved, 1)
+  end))
 end
 
 return M

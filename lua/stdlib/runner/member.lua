@@ -89,22 +89,30 @@ local function unstarted(run, member, problem, class)
   }
 end
 
--- Runs the rollout. What it ends as is noted on every path, so that whoever cancels it can still record it.
-local function perform(run, member)
+-- What a rollout has of its run, given back however it ends.
+local Share = { __close = function(share)
+  if not share.id then return end
+  share.run.by_id[share.id] = nil
+  share.asked:forget(share.id)
+  if share.made and share.made.close then share.made:close() end
+end }
+
+-- The options live no longer than this: a rollout waits for hours, and thousands do.
+local function start(run, member, share)
   local opts, made = options(run, member)
   if not opts then return nil, made end
-  local id, asked = opts.id, opts.model
+  share.id, share.asked, share.made = opts.id, opts.model, made
   opts.on_end = function(traj) member.traj = traj end
-  local done <close> = setmetatable({}, { __close = function() -- luacheck: ignore
-    run.by_id[id] = nil
-    asked:forget(id)
-    if made and made.close then made:close() end
-  end })
-  local ro <close>, bad = rollout.start(opts) -- luacheck: ignore
-  opts = nil -- luacheck: ignore
+  return rollout.start(opts)
+end
+
+-- Runs the rollout. What it ends as is noted on every path, so that whoever cancels it can still record it.
+local function perform(run, member)
+  local share <close> = setmetatable({ run = run }, Share)
+  local ro <close>, bad = start(run, member, share) -- luacheck: ignore
   if not ro then return nil, bad end
-  member.rollout, member.id = ro, id
-  run.by_id[id] = member
+  member.rollout, member.id = ro, share.id
+  run.by_id[share.id] = member
   return ro:finish()
 end
 
