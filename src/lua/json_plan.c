@@ -12,7 +12,7 @@ static struct abl_json_field *add_field(lua_State *L, struct abl_json_plan *plan
                                         int object, struct ab_json_slice name)
 {
     luaL_argcheck(L, plan->fields < MAX_FIELDS && name.len > 0, 1,
-                  "1 to 32 names expected");
+                  "1 to 40 names expected");
     struct abl_json_field *f = &plan->field[plan->fields++];
     *f = (struct abl_json_field){name.s, name.len, object, -1, -1, 0, -1};
     if (name.len == 3 && name.s[0] == '[' && name.s[1] > '0' && name.s[1] <= '9') {
@@ -92,7 +92,7 @@ void abl_json_push_plan(lua_State *L)
     *plan = (struct abl_json_plan){0};
     lua_newtable(L);
     for (lua_Integer i = 1; lua_rawgeti(L, 1, i) == LUA_TSTRING; i++) {
-        luaL_argcheck(L, plan->columns < MAX_FIELDS, 1, "1 to 32 names expected");
+        luaL_argcheck(L, plan->columns < MAX_FIELDS, 1, "1 to 40 names expected");
         add_path(L, plan, lua_tostring(L, -1));
         lua_rawseti(L, 3, i);
     }

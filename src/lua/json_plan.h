@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/json_slice.h"
 
-enum { ABL_JSON_FIELDS = 32, ABL_JSON_HASHES = 32 };
+enum { ABL_JSON_FIELDS = 40, ABL_JSON_HASHES = 32 };
 
 /* One step of a path. Steps with the same beginning share it: a tree, whose objects are
  * numbered, 0 for the one that is looked at. */

@@ -1,5 +1,8 @@
 /* l_hash.c - agentbox.sys.hash */
+#include <string.h>
+
 #include "lua/conv.h"
+#include "lua/json_sheet.h"
 #include "rt/digest.h"
 
 #define HASHER_TYPE "agentbox.hasher"
@@ -47,6 +50,45 @@ static int l_seal(lua_State *L)
     luaL_addstring(&b, hex);
     luaL_addlstring(&b, behind, behind_len);
     luaL_pushresult(&b);
+    return 1;
+}
+
+/* As JSON text: "sha256:", the digits. */
+static bool is_named(struct ab_json_slice text, struct ab_json_slice name, lua_State *L)
+{
+    static const char before[] = "\"sha256:";
+    enum { BEFORE = sizeof before - 1, DIGITS = AB_SHA256_HEX - 1 };
+    char hex[AB_SHA256_HEX];
+    struct ab_err err;
+    if (!text.s || name.len != BEFORE + DIGITS + 1 || memcmp(name.s, before, BEFORE) != 0)
+        return false;
+    if (ab_sha256(text.s, text.len, hex, &err) < 0)
+        luaL_error(L, "%s", err.msg);
+    return memcmp(name.s + BEFORE, hex, DIGITS) == 0;
+}
+
+/* named(texts, names, wanted): whether the text in a place is the one that its name says,
+ * for the places that `wanted` has: { [place] = true }. Texts and names are json.cells.
+ */
+static int l_named(lua_State *L)
+{
+    lua_settop(L, 3);
+    const struct abl_json_cells *texts = abl_json_open_cells(L, 1);
+    const struct abl_json_cells *names = abl_json_open_cells(L, 2);
+    luaL_argcheck(L, texts, 1, "cells expected");
+    luaL_argcheck(L, names, 2, "cells expected");
+    luaL_checktype(L, 3, LUA_TTABLE);
+    lua_settop(L, 3);
+    lua_createtable(L, (int)texts->n, 0);
+    for (lua_Integer i = 1; i <= texts->n; i++) {
+        lua_rawgeti(L, 3, i);
+        bool wanted = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+        if (!wanted || !is_named(abl_json_cell(texts, i), abl_json_cell(names, i), L))
+            continue;
+        lua_pushboolean(L, 1);
+        lua_rawseti(L, 4, i);
+    }
     return 1;
 }
 
@@ -108,8 +150,11 @@ int luaopen_agentbox_sys_hash(lua_State *L)
 {
     static const luaL_Reg methods[] = {
         {"update", l_update}, {"hex", l_hex}, {NULL, NULL}};
-    static const luaL_Reg lib[] = {
-        {"sha256", l_sha256}, {"seal", l_seal}, {"hasher", l_hasher}, {NULL, NULL}};
+    static const luaL_Reg lib[] = {{"sha256", l_sha256},
+                                   {"seal", l_seal},
+                                   {"named", l_named},
+                                   {"hasher", l_hasher},
+                                   {NULL, NULL}};
     luaL_newmetatable(L, HASHER_TYPE);
     luaL_newlib(L, methods);
     lua_setfield(L, -2, "__index");

@@ -68,7 +68,7 @@ end
 
 local function messages_of(t, path, lost)
   local nodes, runs = t.columns, t.run_columns
-  local role, name, thought, raw, call, wanted, calls = lists.new(7, #path)
+  local role, name, thought, call, wanted, calls = lists.new(6, #path)
   local all_calls = tool_calls_of(sys.cells(nodes, "calls"))
   local roles, names, thoughts, reasonings, of_run, of_call = nodes.role, nodes.name, nodes.thought, nodes.reasoning, nodes.r, nodes.c
   for i, at in ipairs(path) do
@@ -78,8 +78,7 @@ local function messages_of(t, path, lost)
     thought[i] = thoughts[at] or reasonings[at]
     if of_call[at] and role[i] == "assistant" then call[i], wanted[of_call[at] + 1] = of_call[at] + 1, true end
   end
-  local choices = choice.texts(t, wanted)
-  for i, n in pairs(call) do raw[i] = choices[n] end
+  local raw = choice.cells(choice.given(t, wanted), call)
   local content = sys.cells(nodes, "content", joined_parts(nodes, path, lost), path)
   return sys.later(put_messages, 1, #path, role, content, calls, sys.cells(nodes, "id", nil, path), name, thought, raw)
 end
@@ -156,13 +155,24 @@ local function cap(text)
   return require("agentbox.text").cut(text or "", CAP)
 end
 
-local function tool_names(t)
+-- A run's rollouts mostly have the same tools: their names are those of the list before.
+local last_tools, last_names
+
+local function names_of(tools)
   local names = json.array {}
-  for _, tool in ipairs(t.tools or {}) do
+  for _, tool in ipairs(tools or {}) do
     local fn = choice.plain(tool["function"])
     names[#names + 1] = fn and choice.plain(fn.name)
   end
   return names
+end
+
+local function tool_names(t)
+  local tools = t.line.tools
+  if json.type(tools) ~= "raw" then return names_of(t.tools) end
+  local text = tools:text()
+  if text ~= last_tools then last_tools, last_names = text, names_of(t.tools) end
+  return json.array(table.move(last_names, 1, #last_names, 1, {}))
 end
 
 --- The keys that AgentBox writes, then whatever else the rollout's metadata holds.

@@ -109,13 +109,14 @@ local choices_of = sys.sheet {
 -- The recorded choices of the calls that are trained, as columns, and of each call (from 1) its place in them.
 local function recorded(t)
   local texts, place = {}, {}
-  local found, responses = choice.texts(t, t.call_columns.trainable)
+  local given = choice.given(t, t.call_columns.trainable)
   for call = 1, t.call_columns.n do
-    if found[call] and found[call]:byte() == 123 then -- "{"
-      texts[#texts + 1], place[call] = found[call], #texts + 1
+    local text = choice.text(given, call)
+    if text and text:byte() == 123 then -- "{"
+      texts[#texts + 1], place[call] = text, #texts + 1
     end
   end
-  return { text = texts, place = place, responses = responses, of = choices_of(texts) }
+  return { text = texts, place = place, given = given, of = choices_of(texts) }
 end
 
 local function choice_of(job, at, call, lost)
@@ -136,7 +137,7 @@ local function choice_of(job, at, call, lost)
     texts.message = t.columns.m[at]
   end
   if i then texts.prompt_token_ids, texts.token_ids = of.prompt_token_ids[i], of.token_ids[i] end
-  if not choice.add_tokens(job.evidence, call, texts, known.responses[call], job.memo) then lost(choice.NO_TOKENS) end
+  if not choice.add_tokens(job.evidence, call, texts, known.given, job.memo) then lost(choice.NO_TOKENS) end
   return put_choice(i and known.text[i] or "{}", FINISHES[finish], "0", texts.logprobs, texts.message, texts.prompt_token_ids,
     texts.token_ids)
 end

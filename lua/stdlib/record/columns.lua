@@ -83,13 +83,15 @@ end
 ---@field cut_tools (integer?)[]
 ---@field response_hash (string?)[]
 ---@field response_body (string?)[]  # JSON text
+---@field given (string?)[]          # JSON text: the first choice of the response that stands here
+---@field prompt_ids (string?)[]     # JSON text: those that it names itself
 
 local calls_of = sys.sheet {
   agent = "agent", purpose = "purpose", trainable = "trainable", error = "!error", leaf = "leaf", out = "out", norm = "finish.norm",
   raw = "finish.raw", model = "model", response_id = "response_id", choice = "!choice", t = "!t", usage = "!usage",
   tokens = "!tokens", request_hash = "request.hash", request_body = "!request.body", params = "!request.params",
   cut_messages = "request.cut.messages", cut_tools = "request.cut.tools", response_hash = "response.hash",
-  response_body = "!response.body",
+  response_body = "!response.body", given = "&response.body.choices.[1]", prompt_ids = "&response.body.prompt_token_ids",
   -- What is checked of a call, besides.
   i = "i", leaf_kind = "?leaf", base = "tokens.prompt.base", base_kind = "?tokens.prompt.base",
 }
