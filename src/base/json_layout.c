@@ -24,13 +24,17 @@ static void put_break(struct writer *w)
     ab_buf_advance(w->out, n + 1);
 }
 
-/* Whether a string, between its quotes, is written as it stands. */
+/* Whether a string, between its quotes, is written as it stands. Most have no escape that
+ * could be another's spelling: that is seen many bytes at a time, where looking for the
+ * next backslash would stop at every line. */
 static bool is_plain(const char *s, const char *end, unsigned style)
 {
-    unsigned beyond = 0;
+    unsigned beyond = 0, spelled = 0;
     for (const char *p = s; (style & AB_JSON_ASCII) && p < end; p++)
         beyond |= (unsigned char)*p > 0x7e;
-    while (!beyond && s < end && (s = memchr(s, '\\', (size_t)(end - s)))) {
+    for (const char *p = s; p < end; p++) /* a quote stands at the end */
+        spelled |= (unsigned)(*p == '\\') & ((unsigned)(p[1] == 'u') | (p[1] == '/'));
+    while (spelled && !beyond && s < end && (s = memchr(s, '\\', (size_t)(end - s)))) {
         if (s[1] == 'u' || s[1] == '/')
             return false;
         s += 2;

@@ -2,12 +2,12 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/json_layout.h"
 #include "lua/buffer.h"
 #include "lua/conv.h"
 #include "lua/json_amend.h"
 #include "lua/json_column.h"
 #include "lua/json_encode.h"
+#include "lua/json_layout.h"
 #include "lua/json_raw.h"
 #include "lua/json_rows.h"
 #include "lua/json_shape.h"
@@ -19,26 +19,8 @@
 
 int luaopen_agentbox_sys_json(lua_State *L);
 
-#define MAX_RAW_NAMES  24
 #define MAX_TEXT_BYTES (1u << 30)
 #define MAX_INDENT     16
-
-/* Reads opts.raw, a list of names; the strings stay borrowed from the options table. */
-static size_t read_raw_names(lua_State *L, int idx, struct ab_json_name *names)
-{
-    if (!lua_istable(L, idx) || lua_getfield(L, idx, "raw") == LUA_TNIL)
-        return 0;
-    luaL_argcheck(L, lua_istable(L, -1), idx, "option 'raw': list of names expected");
-    lua_Integer n = (lua_Integer)lua_rawlen(L, -1);
-    luaL_argcheck(L, n <= MAX_RAW_NAMES, idx, "option 'raw': too many names");
-    for (lua_Integer i = 0; i < n; i++) {
-        luaL_argcheck(L, lua_rawgeti(L, -1, i + 1) == LUA_TSTRING, idx,
-                      "option 'raw': list of names expected");
-        names[i].s = lua_tolstring(L, -1, &names[i].len);
-        lua_pop(L, 1);
-    }
-    return (size_t)n;
-}
 
 /* Replaces the text at 1 by its repaired form. Returns whether anything was repaired. */
 static bool repair_text(lua_State *L)
@@ -60,7 +42,7 @@ static bool repair_text(lua_State *L)
 static int l_decode(lua_State *L)
 {
     static const char *const allowed[] = {"raw", "repair", NULL};
-    struct ab_json_name names[MAX_RAW_NAMES];
+    struct ab_json_name names[ABL_JSON_RAW_NAMES];
     struct ab_json_opts opts = {.raw = names};
     struct ab_err err;
     size_t len;
@@ -68,7 +50,7 @@ static int l_decode(lua_State *L)
     abl_check_keys(L, 2, allowed);
     lua_settop(L, 2);
     bool repair = abl_opt_boolean(L, 2, "repair", false), repaired = false;
-    opts.raw_count = read_raw_names(L, 2, names);
+    opts.raw_count = abl_json_read_names(L, 2, names);
     struct ab_json *doc = abl_json_take(L);
     int parser = lua_gettop(L);
     int rc = ab_json_parse(doc, text, len, &opts, &err);
@@ -85,32 +67,6 @@ static int l_decode(lua_State *L)
     abl_json_return(L, parser);
     lua_pushboolean(L, repaired);
     return repair ? 2 : (lua_pop(L, 1), 1);
-}
-
-/* lay_out(text, indent, ascii, { raw = names }) -> text | nil when it takes the values:
- * base/json_layout.h. The containers of those members stay as they are. */
-static int l_lay_out(lua_State *L)
-{
-    struct ab_json_name names[MAX_RAW_NAMES];
-    size_t len;
-    const char *text = luaL_checklstring(L, 1, &len);
-    lua_Integer indent = luaL_checkinteger(L, 2);
-    luaL_argcheck(L, indent > 0 && indent <= MAX_INDENT, 2, "1 to 16");
-    struct ab_json_layout layout = {
-        .indent = (int)indent,
-        .style = lua_toboolean(L, 3) ? AB_JSON_ASCII : 0,
-        .text = names,
-    };
-    lua_settop(L, 4);
-    layout.text_count = read_raw_names(L, 4, names);
-    struct ab_buf *out = abl_take_buf(L);
-    int buf = lua_gettop(L);
-    if (ab_json_lay_out(out, text, len, &layout))
-        lua_pushlstring(L, out->data, out->len);
-    else
-        lua_pushnil(L);
-    abl_return_buf(L, buf);
-    return 1;
 }
 
 static void read_format(lua_State *L, int idx, struct abl_json_format *format)
@@ -304,7 +260,7 @@ int luaopen_agentbox_sys_json(lua_State *L)
         {"keys", l_keys},
         {"raw", l_raw},
         {"valid", l_valid},
-        {"lay_out", l_lay_out},
+        {"lay_out", abl_json_lay_out},
         {"trusted", l_trusted},
         {"type", l_type},
         {"column", abl_json_column},

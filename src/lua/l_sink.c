@@ -7,6 +7,7 @@
 #include "lua/buffer.h"
 #include "lua/conv.h"
 #include "lua/json_encode.h"
+#include "lua/json_layout.h"
 #include "lua/l_file.h"
 #include "rt/fs.h"
 
@@ -40,11 +41,12 @@ static int take(struct abl_json_drain *drain, struct ab_buf *out, struct ab_err 
     return rc;
 }
 
-/* new(file) -> Sink; the file is one of fs.append_open, and stays its owner's. */
+/* new([file]) -> Sink; the file is one of fs.append_open, and stays its owner's. */
 static int l_new(lua_State *L)
 {
-    abl_file_fd(L, 1);
     lua_settop(L, 1);
+    if (!lua_isnil(L, 1))
+        abl_file_fd(L, 1);
     struct sink *sink = lua_newuserdatauv(L, sizeof *sink, SINK_BUFFER);
     *sink = (struct sink){.drain = {.take = take}, .fd = -1};
     sink->out = abl_push_buf(L);
@@ -97,6 +99,47 @@ static int l_put(lua_State *L)
     return 1;
 }
 
+/* sink:aim(file): what is put from now on is that file's. What was put before must have
+ * been flushed. */
+static int l_aim(lua_State *L)
+{
+    const struct sink *sink = luaL_checkudata(L, 1, SINK_TYPE);
+    abl_file_fd(L, 2);
+    luaL_argcheck(L, sink->out->len == 0, 1, "what was put is not flushed");
+    lua_settop(L, 2);
+    lua_setiuservalue(L, 1, SINK_FILE);
+    return 0;
+}
+
+/* sink:lay_out(value, indent, ascii, { raw = names }): its JSON text laid out over lines,
+ * as json.lay_out does it; true, false when that takes the values, or nil and the error
+ * of writing. Raises what JSON cannot say. After an error the file is of no use. */
+static int l_lay_out(lua_State *L)
+{
+    static const struct abl_json_format plain = {.max_bytes = MAX_BYTES};
+    struct ab_json_name names[ABL_JSON_RAW_NAMES];
+    struct ab_err err;
+    lua_settop(L, 5);
+    struct sink *sink = check_sink(L);
+    struct ab_json_layout layout = abl_json_read_layout(L, 3, names);
+    struct ab_buf *text = abl_take_buf(L);
+    int buf = lua_gettop(L);
+    if (abl_json_encode(L, 2, &plain, text, &err) < 0) {
+        abl_return_buf(L, buf);
+        abl_push_errvalue(L, &err, "sink.lay_out");
+        return lua_error(L);
+    }
+    size_t before = sink->out->len;
+    bool laid_out = ab_json_lay_out(sink->out, text->data, text->len, &layout);
+    abl_return_buf(L, buf);
+    if (!laid_out)
+        sink->out->len = before;
+    if (sink->out->len >= FLUSH_BYTES)
+        return flush(L, sink);
+    lua_pushboolean(L, laid_out);
+    return 1;
+}
+
 /* sink:flush(): all of it is the file's. */
 static int l_flush(lua_State *L)
 {
@@ -105,7 +148,11 @@ static int l_flush(lua_State *L)
 
 int luaopen_agentbox_sys_sink(lua_State *L)
 {
-    static const luaL_Reg methods[] = {{"put", l_put}, {"flush", l_flush}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"put", l_put},
+                                       {"lay_out", l_lay_out},
+                                       {"aim", l_aim},
+                                       {"flush", l_flush},
+                                       {NULL, NULL}};
     static const luaL_Reg lib[] = {{"new", l_new}, {NULL, NULL}};
     luaL_newmetatable(L, SINK_TYPE);
     luaL_setfuncs(L, methods, 0);

@@ -420,13 +420,24 @@ function M.test_a_pretty_printed_response_becomes_one_line()
 end
 
 function M.test_a_document_has_the_layout_of_its_format()
-  local document = require "agentbox.formats._document"
+  local document, fs = require "agentbox.formats._document", require "agentbox.sys.fs"
+  local dir, out = assert(fs.tmpdir "agentbox-formats"), require "agentbox.sys.sink".new()
+  local function made_of(doc, layout)
+    local file <close> = assert(fs.append_open(dir .. "/f"))
+    assert(file:truncate(0))
+    assert(document.write(file, out, doc, layout))
+    lu.assertEquals(fs.read(dir .. "/f"), document.text(doc, layout))
+    return document.text(doc, layout)
+  end
   local doc = json.object { b = "é", a = json.array { 1, json.object {} } }
   for _, layout in ipairs { { indent = 2 }, { indent = 3, ascii = true }, { ascii = true }, { indent = 0 }, { indent = 2, sorted = true } } do
-    lu.assertEquals(document(doc, layout), json.encode(json.decode(json.encode(doc)), layout))
+    lu.assertEquals(made_of(doc, layout), json.encode(json.decode(json.encode(doc)), layout))
   end
-  lu.assertEquals(document(json.object { token_ids = json.array { 1, 2 } }, { indent = 1 }), '{\n "token_ids": [1,2]\n}')
-  lu.assertEquals(document(doc), json.encode(doc))
+  lu.assertEquals(made_of(json.object { token_ids = json.array { 1, 2 } }, { indent = 1 }), '{\n "token_ids": [1,2]\n}')
+  lu.assertEquals(made_of(doc), json.encode(doc))
+  local deep = assert(json.raw(("["):rep(200) .. ("]"):rep(200)))
+  lu.assertEquals(made_of(deep, { indent = 1 }), json.encode(deep:decode(), { indent = 1 }))
+  assert(fs.remove(dir, true))
 end
 
 return M

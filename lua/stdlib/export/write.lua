@@ -102,13 +102,13 @@ function M.to_folder(job, inputs)
   local ok, problem = fs.mkdir(job.out, true)
   if not ok then return nil, problem end
   local made <close> = parts.new()
-  local taken, files = {}, job.result.files
+  local taken, files, out = {}, job.result.files, sink.new()
   ok, problem = feed(job, inputs, function(t)
     local doc = take(job, t)
     if not doc then return end
     local path = file_name(job, t, taken)
     local file, bad = made:open(path)
-    if file then ok, bad = file:write(document(doc, job.format.layout)) end
+    if file then ok, bad = document.write(file, out, doc, job.format.layout) end
     if bad then job.failed = err.wrap(bad, path) end
     files[#files + 1] = path
   end)
@@ -211,7 +211,7 @@ function M.to_document(job, inputs)
     return nil, err.new("badarg", ("format %s writes lines: name a file that ends in .jsonl"):format(job.format.name))
   end
   table.insert(job.result.files, job.out)
-  return fs.write(job.out, document(doc, job.format.layout)) -- which moves a whole file to its name
+  return fs.write(job.out, document.text(doc, job.format.layout)) -- which moves a whole file to its name
 end
 
 return M

@@ -226,7 +226,7 @@ end
 ---@param t agentbox.Traj
 ---@return string
 function M.text(t)
-  return document(M.convert(t), M.layout)
+  return document.text(M.convert(t), M.layout)
 end
 
 return M
