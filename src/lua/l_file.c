@@ -161,15 +161,16 @@ static int l_file_close(lua_State *L)
     return 0;
 }
 
-/* lock(path [, shared]): a handle, or nil and `busy` when another process holds it. Held
- * until closed. */
+/* lock(path [, shared [, there]]): a handle, or nil and `busy` when another process holds
+ * it. Held until closed. The file is made unless it is to be there. */
 static int l_lock(lua_State *L)
 {
     const char *path = abl_check_path(L, 1);
     int how = lua_toboolean(L, 2) ? LOCK_SH : LOCK_EX;
+    int make = lua_toboolean(L, 3) ? 0 : O_CREAT;
     struct file *f = new_file(L, LOCK_TYPE);
     struct ab_err err;
-    f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    f->fd = open(path, O_RDWR | make | O_CLOEXEC | O_NOCTTY, 0666);
     if (f->fd < 0) {
         ab_err_sys(&err, errno, "open %s", path);
         return abl_push_err(L, &err, "fs.lock");

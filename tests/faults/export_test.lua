@@ -6,6 +6,7 @@ local export = require "agentbox.export"
 local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
+local parts = require "agentbox.export.parts"
 local store = require "agentbox.store"
 local here = arg[0]:match "^(.*)/[^/]*$"
 local made = dofile(here .. "/../support/rollouts.lua")
@@ -99,6 +100,45 @@ function M.test_two_at_once_into_one_name()
   lu.assertEquals(results, { 5, 5, 5 })
   lu.assertEquals(names(), { "x.jsonl" })
   lu.assertEquals(select(2, assert(fs.read(dir .. "/to/x.jsonl")):gsub("\n", "")), 5)
+end
+
+-- Killed while it writes, before anything has its name and between two names: the next export to the place takes away what
+-- is left, and nothing that a living one, or somebody else, has there.
+for what, fault in pairs { a_write = "fs.write:3:kill", a_sync = "file.fdatasync:1:kill", a_name = "fs.rename:3:kill" } do
+  M["test_the_next_export_takes_away_what_one_killed_at_" .. what .. "_left"] = function()
+    for _, name in ipairs { "mine.json.part-x", "notes.txt.part-0123abcd", "x.jsonl.part-0123abcd" } do
+      assert(fs.write(dir .. "/to/" .. name, ""))
+    end
+    assert(fs.mkdir(dir .. "/to/y.json.part-0123abcd"))
+    run(fault, "/")
+    lu.assertTrue(#names() > 4)
+    lu.assertEquals(run("", "/"), 0)
+    local documents, others = 0, {}
+    for _, name in ipairs(names()) do
+      if name:find "%.json$" then documents = documents + 1 else others[#others + 1] = name end
+    end
+    lu.assertEquals(documents, 5)
+    lu.assertEquals(others, { "mine.json.part-x", "notes.txt.part-0123abcd", "x.jsonl.part-0123abcd", "y.json.part-0123abcd" })
+  end
+end
+
+function M.test_lines_that_one_killed_left_are_taken_away()
+  assert(fs.write(dir .. "/to/other.jsonl.part-0123abcd", ""))
+  run("file.fdatasync:1:kill", "/x.jsonl")
+  lu.assertEquals(#names(), 2)
+  lu.assertEquals(run("", "/x.jsonl"), 0)
+  lu.assertEquals(names(), { "other.jsonl.part-0123abcd", "x.jsonl" })
+end
+
+-- One that lives has closed most of its files by the time that they get their names.
+function M.test_what_a_living_export_makes_stays()
+  local living <close> = parts.new()
+  for i = 1, 66 do assert(living:open(("%s/to/%d.json"):format(dir, i))) end
+  lu.assertEquals(run("", "/"), 0)
+  lu.assertEquals(#names(), 71)
+  assert(living:settle())
+  lu.assertEquals(#names(), 71)
+  for _, name in ipairs(names()) do lu.assertNotStrContains(name, ".part-") end
 end
 
 -- More documents than this process may have files open.

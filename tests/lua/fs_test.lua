@@ -107,6 +107,11 @@ function M:test_lock()
   lu.assertEquals(e.code, "busy")
   mine:close()
   assert(fs.lock(path)):close()
+  assert(fs.lock(path, false, true)):close()
+  theirs, e = fs.lock(path .. "2", false, true)
+  lu.assertNil(theirs)
+  lu.assertEquals(e.code, "notfound")
+  lu.assertFalse(fs.exists(path .. "2"))
 end
 
 function M.test_a_full_disk_is_full()

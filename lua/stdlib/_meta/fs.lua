@@ -83,9 +83,10 @@ function M.append_open(path, mode) end
 --- A lock between processes, held until it is closed; `busy` when another process holds it.
 ---@param path string
 ---@param shared? boolean   # several may hold it so, and nobody otherwise meanwhile
+---@param there? boolean    # no file is made: `notfound` when there is none
 ---@return { close: fun(self) }? lock
 ---@return agentbox.Err? err
-function M.lock(path, shared) end
+function M.lock(path, shared, there) end
 
 ---@param path string
 ---@return agentbox.Stat? stat

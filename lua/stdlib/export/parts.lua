@@ -8,6 +8,9 @@
 ---
 --- A crash leaves no file that is torn under its own name. What has not got its name when `parts` is closed, however
 --- that comes, is removed. Who writes the same names at once has files of his own: the last to settle is who stays.
+---
+--- Who is killed leaves his files in the making. The first of them is locked as long as he lives and gets its name last, so
+--- that `sweep` knows the files of the dead.
 local async = require "agentbox.async"
 local err = require "agentbox.err"
 local fs = require "agentbox.sys.fs"
@@ -23,12 +26,15 @@ local TOGETHER = 64
 ---@field private _paths string[]    # of all files
 ---@field private _named integer     # how many have their names
 ---@field private _open { path: string, file: table }[]   # those that are not on the disk yet
+---@field private _lock? table       # of the first
 local Parts = {}
 Parts.__index = Parts
 
+local function new_mark() return rand.uuid4():sub(1, 8) end
+
 ---@return agentbox.Parts
 function M.new()
-  return setmetatable({ _mark = rand.uuid4():sub(1, 8), _paths = {}, _named = 0, _open = {} }, Parts)
+  return setmetatable({ _mark = new_mark(), _paths = {}, _named = 0, _open = {} }, Parts)
 end
 
 local function part_of(self, path) return ("%s.part-%s"):format(path, self._mark) end
@@ -49,6 +55,16 @@ local function sync(self)
   return problem == nil, problem
 end
 
+-- Locks the first file. Another export may be looking at it just then, to take it away.
+local function live(self, path)
+  for _ = 1, 3 do
+    local lock, problem = fs.lock(part_of(self, path))
+    self._lock = lock
+    if lock or problem.code ~= "busy" then return end -- where nothing can be locked, nothing is swept
+    self._mark = new_mark()
+  end
+end
+
 --- Begins a file; its name need not be free.
 ---@async
 ---@nodiscard
@@ -57,6 +73,8 @@ end
 ---@return agentbox.Err? err
 function Parts:open(path)
   local file, problem
+  if #self._paths == 0 then live(self, path) end
+  self._paths[#self._paths + 1] = path
   if #self._open < TOGETHER then file, problem = fs.append_open(part_of(self, path)) end
   if not file and #self._open > 0 then -- or this process has no more descriptors
     local ok, bad = sync(self)
@@ -64,7 +82,7 @@ function Parts:open(path)
     file, problem = fs.append_open(part_of(self, path))
   end
   if not file then return nil, err.wrap(problem, path) end
-  self._paths[#self._paths + 1], self._open[#self._open + 1] = path, { path = path, file = file }
+  self._open[#self._open + 1] = { path = path, file = file }
   return file
 end
 
@@ -77,11 +95,12 @@ local function folder_of(path) return path:match "^(.*)/[^/]*$" or "." end
 ---@return agentbox.Err? err
 function Parts:settle()
   local ok, problem = sync(self)
-  local folders = {}
-  for i, path in ipairs(self._paths) do
+  local folders, n = {}, #self._paths
+  for i = n, 1, -1 do -- the one that says who lives comes last
     if not ok then return nil, problem end
+    local path = self._paths[i]
     ok, problem = fs.rename(part_of(self, path), path, { sync = false })
-    if ok then self._named, folders[folder_of(path)] = i, true end
+    if ok then self._named, folders[folder_of(path)] = n - i + 1, true end
   end
   for folder in pairs(folders) do
     if ok then ok, problem = fs.sync_dir(folder ~= "" and folder or "/") end
@@ -92,9 +111,38 @@ end
 --- Removes what has no name. May be called twice.
 function Parts:close()
   close_all(self)
-  for i = self._named + 1, #self._paths do os.remove(part_of(self, self._paths[i])) end
-  self._paths, self._named = {}, 0
+  for i = #self._paths - self._named, 1, -1 do os.remove(part_of(self, self._paths[i])) end
+  if self._lock then self._lock:close() end
+  self._paths, self._named, self._lock = {}, 0, nil
 end
 Parts.__close = Parts.close
+
+-- Removes the files of one writer, unless one is locked.
+local function remove_dead(paths)
+  for _, path in ipairs(paths) do
+    local lock, problem = fs.lock(path, false, true)
+    if lock then lock:close()
+    elseif problem.code ~= "notfound" then return end
+  end
+  for _, path in ipairs(paths) do
+    local lock <close> = fs.lock(path, false, true)
+    if lock then os.remove(path) end
+  end
+end
+
+--- Removes what writers who were killed left in a folder, in the making of names that `fits` says yes to.
+---@param dir string
+---@param fits fun(name: string): boolean
+function M.sweep(dir, fits)
+  local writers = {}
+  for _, entry in ipairs(fs.list(dir) or {}) do
+    local name, mark = entry.name:match "^(.+)%.part%-(%x%x%x%x%x%x%x%x)$"
+    if name and entry.type == "file" and fits(name) then
+      writers[mark] = writers[mark] or {}
+      table.insert(writers[mark], dir .. "/" .. entry.name)
+    end
+  end
+  for _, paths in pairs(writers) do remove_dead(paths) end
+end
 
 return M

@@ -101,6 +101,8 @@ end
 function M.to_folder(job, inputs)
   local ok, problem = fs.mkdir(job.out, true)
   if not ok then return nil, problem end
+  local extension = job.format.extension
+  parts.sweep(job.out, function(name) return name:sub(-#extension) == extension end)
   local made <close> = parts.new()
   local taken, files, out = {}, job.result.files, sink.new()
   ok, problem = feed(job, inputs, function(t)
@@ -155,6 +157,8 @@ function M.to_lines(job, inputs)
   if there and there.type ~= "file" then
     return nil, err.new("invalid", ("%s: is a %s, not a file"):format(job.out, there.type))
   end
+  local dir, own = job.out:match "^(.*)/([^/]*)$"
+  parts.sweep(dir == "" and "/" or dir or ".", function(name) return name == (own or job.out) end)
   local made <close> = parts.new()
   local file, problem = made:open(job.out)
   if not file then return nil, problem end
