@@ -74,7 +74,8 @@ fi
 export DOCKER_HOST="$docker"
 
 if [ "$(id -u)" = 0 ] && command -v podman >/dev/null; then
-    podman system service --time=0 "unix://$work/podman.sock" >"$work/podman.log" 2>&1 &
+    # Its folder is where conmon puts a file "oom" for each container that the kernel killed.
+    (cd "$work" && exec podman system service --time=0 "unix://$work/podman.sock") >"$work/podman.log" 2>&1 &
     podman=$!
     started="$started $podman"
     if wait_for "$work/podman.sock" "$podman"; then
