@@ -103,7 +103,7 @@ static bool take_all(int fd, struct verdict *v, struct ab_buf *out)
 
 int ab_file_inside(const struct ab_inside *in, struct ab_buf *out, struct ab_err *err)
 {
-    int ends[2], status;
+    int ends[2], status = -1;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return ab_err_sys(err, errno, "pipe");
     pid_t pid = fork();
@@ -118,7 +118,7 @@ int ab_file_inside(const struct ab_inside *in, struct ab_buf *out, struct ab_err
         ;
     if (pid < 0)
         return ab_err_sys(err, errnum, "fork");
-    if (!whole)
+    if (!whole || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return ab_err_set(err, AB_ESANDBOX, "a process that looked into a tree died");
     *err = v.err;
     return v.rc;

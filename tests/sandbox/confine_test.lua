@@ -138,6 +138,25 @@ os.mkfifo("/tmp/names/fifo")']]
   lu.assertEquals(problem.code, "toobig")
 end
 
+-- As every caller of the engine: who is not root of the machine may not open what is closed inside.
+function M.test_what_is_closed_is_seen_by_every_engine()
+  local conform, verdict = require "agentbox.conform", nil
+  for _, case in ipairs(conform.cases()) do
+    if case.id == "tree.closed" then verdict = conform.judge(case, { backend = "native" }) end
+  end
+  lu.assertEquals(verdict.verdict, "ok", verdict.why)
+  sh "mkdir -p /tmp/got/in; echo a > /tmp/got/in/f; chmod 0 /tmp/got/in"
+  local dir = assert(ab.fs.tmpdir "agentbox-closed-")
+  local _ <close> = setmetatable({}, { __close = function()
+    os.execute(("chmod -R u+rwx '%s'"):format(dir))
+    assert(ab.fs.remove(dir, true))
+  end })
+  local counts, problem = sb:get("/tmp/got", dir)
+  if counts then return lu.assertEquals({ counts.files, counts.dirs, counts.skipped }, { 1, 1, 0 }) end
+  -- Root that may not mount becomes somebody who may not write here.
+  lu.assertEquals({ problem.code, problem.msg:match "copy (%S+)" }, { "denied", "/tmp/got/in" })
+end
+
 function M.test_e5_e6_a_tree_that_resists_is_dead_at_the_timeout()
   local out = assert(sb:exec([[python3 -c 'import os, signal, time
 for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_IGN)
