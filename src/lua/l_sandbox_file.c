@@ -171,6 +171,7 @@ struct job {
     int ns;                   /* owns: of the sandbox whose root may help, or -1 */
     struct ab_tally *tally;   /* of the sandbox that it writes to; owns a reference */
     char *path, *to;          /* own */
+    bool gives; /* files to other users inside, which only root there may do */
     bool recursive;
     size_t max;
     char *data; /* owns */
@@ -220,8 +221,8 @@ static void take_found(struct job *job, const struct ab_buf *buf)
     ab_buf_put(&job->entries.text, buf->data + at, buf->len - at);
 }
 
-/* Again, by who may do more. */
-static void run_inside(struct job *job)
+/* By who may do more. False: there could be no such process. */
+static bool run_inside(struct job *job)
 {
     struct ab_inside in = {.ns = job->ns,
                            .owner = geteuid() == 0 ? job->tree.ids.first : 0,
@@ -236,20 +237,24 @@ static void run_inside(struct job *job)
     ab_buf_clear(&job->entries.text);
     ab_buf_init(&buf, 0);
     int rc = ab_file_inside(&in, &buf, &err);
-    if (rc == 0 && buf.len >= sizeof(struct found)) {
+    bool done = rc == 0 || err.code != AB_ESANDBOX;
+    if (rc == 0)
         take_found(job, &buf);
-        job->rc = 0;
-    } else if (err.code != AB_ESANDBOX) {
+    else if (done)
         job->err = err;
-    }
+    if (done)
+        job->rc = rc;
     ab_buf_fini(&buf);
+    return done;
 }
 
 static void job_run(void *arg)
 {
     struct job *job = arg;
-    job->rc = job->run(job);
-    if (job->rc < 0 && job->err.code == AB_EDENIED && job->ns >= 0)
+    bool inside = job->gives && job->ns >= 0 && run_inside(job);
+    if (!inside)
+        job->rc = job->run(job);
+    if (!inside && job->rc < 0 && job->err.code == AB_EDENIED && job->ns >= 0)
         run_inside(job);
 }
 
@@ -513,6 +518,7 @@ static int copy_between(lua_State *L, struct ab_anchor *anchor, const struct ab_
     job->copy = *copy;
     if (memcmp(&src->ids, &dst->ids, sizeof src->ids) == 0)
         with_help_of(job, abl_check_sandbox(L, 1));
+    job->gives = src->ids.count > 1;
     return start_job(L, anchor, job, push_copied);
 }
 

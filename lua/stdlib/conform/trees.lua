@@ -5,12 +5,15 @@ return {
   { id = "tree.copy", what = "a tree copied to another sandbox: links, modes, owners, holes; no FIFOs", needs = "confinement",
     run = function(t)
       t:sh [[mkdir -p src/in/ner; cd src; printf data > in/ner/f; chmod 751 in; ln -s in/ner/f link; mkfifo pipe
-        truncate -s 50M sparse; printf end >> sparse; chmod 4755 in/ner/f; touch -d @1000000000 in/ner/f]]
+        truncate -s 50M sparse; printf end >> sparse; chown 1000:1000 in/ner/f 2>/dev/null; chmod 4755 in/ner/f
+        touch -d @1000000000 in/ner/f]]
+      local owners = t:sh("stat -c %u:%g src/in/ner/f").stdout
       local other = t:another()
       local counts = t.truth(t.sb:copy_tree("src", other, "dst"), "copy")
       t.equal(counts.files .. "/" .. counts.dirs .. "/" .. counts.links .. "/" .. counts.skipped, "2/2/1/1", "counts")
       local out = other:must_exec "cd dst; cat link; stat -c %a in in/ner/f; stat -c %Y in/ner/f; readlink link; tail -c 3 sparse"
       t.equal(out.stdout, "data751\n4755\n1000000000\nin/ner/f\nend", "the copy")
+      t.equal(other:must_exec("stat -c %u:%g dst/in/ner/f").stdout, owners, "the owners")
       t.truth(tonumber(other:must_exec("du -k dst/sparse").stdout:match "%d+") < 1000, "holes are holes")
     end },
   { id = "tree.copy-cap", what = "a copy has caps", needs = "confinement", run = function(t)
