@@ -8,19 +8,45 @@
 #include "lua/buffer.h"
 #include "lua/json_plan.h"
 
-enum { MAX_NAMES = 32 };
+enum { MAX_NAMES = 32, FEW = 16 };
 
 /* Of the closure: the names in their order, their numbers by name, and how many lead. */
 enum { UP_NAMES = 1, UP_NUMBERS, UP_LEADING };
 
 /* The stack of a call: the object, and the texts up to FIRST + MAX_NAMES; then these. */
-enum { OBJECT = 1, TEXTS, OUT = TEXTS + MAX_NAMES, SCRATCH, PARTS, SEEN };
+enum { OBJECT = 1, TEXTS, OUT = TEXTS + MAX_NAMES, PARTS, SEEN };
 
 /* A member of the object. */
 struct part {
     struct ab_json_slice key, value; /* the key with its quotes */
     int number;                      /* of its name, 0 for none */
 };
+
+/* Those of an object, mostly few; more of them are in the buffer at PARTS. */
+struct parts {
+    struct part few[FEW];
+    struct ab_buf *many; /* borrowed, or NULL */
+    size_t n;
+};
+
+static struct part *part_at(struct parts *parts, size_t i)
+{
+    return parts->many ? (struct part *)(void *)parts->many->data + i : &parts->few[i];
+}
+
+static void add_part(lua_State *L, struct parts *parts, struct part part)
+{
+    if (parts->n == FEW) {
+        parts->many = abl_push_buf(L);
+        lua_replace(L, PARTS);
+        ab_buf_put(parts->many, parts->few, sizeof parts->few);
+    }
+    if (parts->many)
+        ab_buf_put(parts->many, &part, sizeof part);
+    else
+        parts->few[parts->n] = part;
+    parts->n++;
+}
 
 static void put_key(struct ab_buf *out, const char *key, size_t len, bool quoted)
 {
@@ -56,22 +82,22 @@ static void put_named(lua_State *L, struct ab_buf *out, int number)
 
 /* Notes a member whose key, unescaped, is on top, or that its value came again; pops the
  * key. */
-static void note(lua_State *L, struct part part, struct ab_buf *parts)
+static void note(lua_State *L, struct part part, struct parts *parts)
 {
     lua_pushvalue(L, -1);
     if (lua_rawget(L, SEEN) != LUA_TNIL) {
-        struct part *known = (struct part *)(void *)parts->data + lua_tointeger(L, -1);
-        known->value = part.value;
+        part_at(parts, (size_t)lua_tointeger(L, -1))->value = part.value;
     } else {
         lua_pushvalue(L, -2);
-        lua_pushinteger(L, (lua_Integer)(parts->len / sizeof part));
+        lua_pushinteger(L, (lua_Integer)parts->n);
         lua_rawset(L, SEEN);
-        ab_buf_put(parts, &part, sizeof part);
+        add_part(L, parts, part);
     }
     lua_pop(L, 2);
 }
 
-static void take_parts(lua_State *L, int leading, struct ab_buf *parts,
+/* Of scratch only the room behind its bytes is used. */
+static void take_parts(lua_State *L, int leading, struct parts *parts,
                        struct ab_buf *scratch)
 {
     struct ab_json_slice object, key;
@@ -97,15 +123,14 @@ static void take_parts(lua_State *L, int leading, struct ab_buf *parts,
     }
 }
 
-static void put_part(lua_State *L, const struct part *part, struct ab_buf *out,
-                     struct ab_buf *scratch)
+static void put_part(lua_State *L, const struct part *part, struct ab_buf *out)
 {
     struct ab_json_slice text = text_for(L, part->number);
     if (!text.s)
         text = part->value;
     if (memchr(part->key.s, '\\', part->key.len)) {
         size_t len;
-        abl_json_push_found(L, part->key, '$', scratch);
+        abl_json_push_found(L, part->key, '$', out); /* in the room behind its bytes */
         const char *key = lua_tolstring(L, -1, &len);
         put_key(out, key, len, false);
         lua_pop(L, 1);
@@ -123,15 +148,18 @@ static int l_amend(lua_State *L)
     lua_settop(L, 1 + names);
     luaL_checkstack(L, MAX_NAMES + 10, NULL);
     lua_settop(L, OUT - 1);
-    struct ab_buf *out = abl_take_buf(L), *scratch = abl_push_buf(L),
-                  *parts = abl_push_buf(L);
-    lua_newtable(L);
-    take_parts(L, leading, parts, scratch);
+    struct ab_buf *out = abl_take_buf(L);
+    struct parts parts;
+    parts.many = NULL;
+    parts.n = 0;
+    lua_settop(L, PARTS);
+    lua_createtable(L, 0, 8);
+    take_parts(L, leading, &parts, out);
     for (int i = 1; i <= leading; i++)
         put_named(L, out, i);
-    const struct part *part = (const struct part *)(const void *)parts->data;
-    for (size_t n = parts->len / sizeof *part; n > 0; n--, part++) {
-        put_part(L, part, out, scratch);
+    for (size_t i = 0; i < parts.n; i++) {
+        const struct part *part = part_at(&parts, i);
+        put_part(L, part, out);
         used[part->number] = true;
     }
     for (int i = leading + 1; i <= names; i++) {
@@ -142,8 +170,8 @@ static int l_amend(lua_State *L)
         ab_buf_putc(out, '{');
     ab_buf_putc(out, '}');
     lua_pushlstring(L, out->data, out->len);
-    ab_buf_fini(scratch);
-    ab_buf_fini(parts);
+    if (parts.many)
+        ab_buf_fini(parts.many);
     abl_return_buf(L, OUT);
     return 1;
 }

@@ -141,6 +141,30 @@ function M.test_a_sheet_of_the_lists_of_a_column()
   lu.assertEquals({ sheet.id, sheet.a }, { { 1 }, { "x", nil, "[]" } })
 end
 
+-- More members than are kept without a buffer of their own, some of them twice, and names that are spelled otherwise.
+function M.test_an_object_of_many_members_is_amended()
+  local put, members, expected = sys.amend({ "a" }, { "m3", "new" }), {}, { '"a":0' }
+  for i = 1, 40 do
+    members[i] = ('"m%d":%d'):format(i, i)
+    expected[i + 1] = i == 3 and '"m3":[3]' or i == 17 and '"m17":"again"' or members[i]
+  end
+  members[41], members[42], members[43] = '"m\\u00317":"again"', '"m3":4', '"\\u0061":9'
+  expected[42] = '"new":{}'
+  lu.assertEquals(put("{" .. table.concat(members, ",") .. "}", "0", "[3]", "{}"), "{" .. table.concat(expected, ",") .. "}")
+end
+
+function M.test_a_text_stands_in_raw_text()
+  for _, size in ipairs { 0, 1, 57, 58, 59, 63, 64, 65, 127, 128, 200, 500 } do
+    local before = '["' .. ("{x[p"):rep(130):sub(1, size)
+    for _, behind in ipairs { '"]', ("{y[q"):rep(40) .. '"]' } do
+      lu.assertTrue(json.raw(before .. "{p[" .. behind):has "{p[", size)
+      lu.assertFalse(json.raw(before .. "{p" .. behind):has "{p[", size)
+    end
+  end
+  lu.assertTrue(json.raw("[]"):has "")
+  lu.assertFalse(json.raw("[]"):has "[][]")
+end
+
 function M.test_members_of_an_object_are_amended()
   local put = sys.amend({ "a", "b" }, { "c", "d" })
   lu.assertEquals(put('{"x":1,"b":2,"d":[0], "c" : 3}', "1", "2", nil, "4"), '{"a":1,"b":2,"x":1,"d":4,"c":3}')
