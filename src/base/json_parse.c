@@ -7,7 +7,6 @@
 
 #include "base/json_index.h"
 #include "base/json_scan.h"
-#include "base/utf8.h"
 
 struct level {
     bool object;
@@ -99,42 +98,6 @@ static int read_string(struct parser *p, size_t at)
     return 0;
 }
 
-/* False when the value does not fit. -0 does not fit either: it is a float. */
-static bool read_int64(const char *s, const char *end, int64_t *v)
-{
-    bool negative = *s == '-';
-    s += negative;
-    if (end - s > 19 || (negative && *s == '0'))
-        return false;
-    uint64_t u = 0;
-    for (; s < end; s++)
-        u = u * 10 + (unsigned)(*s - '0');
-    if (u > (uint64_t)INT64_MAX + negative)
-        return false;
-    *v = negative ? (int64_t)(0 - u) : (int64_t)u;
-    return true;
-}
-
-/* A number a double cannot hold is nearly zero, or too large. */
-static bool is_tiny(const char *s, const char *end)
-{
-    const char *e = s;
-    while (e < end && *e != 'e' && *e != 'E')
-        e++;
-    long long exp = 0, scale = 0;
-    bool negative = e + 1 < end && e[1] == '-';
-    for (const char *d = e + 1; d < end; d++) {
-        if (*d >= '0' && *d <= '9' && exp < (1LL << 40))
-            exp = exp * 10 + (*d - '0');
-    }
-    const char *point = memchr(s, '.', (size_t)(e - s));
-    const char *first = s;
-    while (first < e && (*first < '1' || *first > '9'))
-        first++;
-    scale = (point ? point : e) - first;
-    return scale + (negative ? -exp : exp) < 0;
-}
-
 static int read_number(struct parser *p, size_t at)
 {
     const char *s = p->scan.src + at;
@@ -143,20 +106,11 @@ static int read_number(struct parser *p, size_t at)
     if (!ab_json_is_number(s, end, &integral))
         return fail(p, at, "malformed number");
     struct ab_json_node *node = ab_json_add(p->doc, AB_JSON_INT);
-    if (integral && read_int64(s, end, &node->integer))
-        return 0;
-    bool minus_zero = integral && end - s == 2 && s[1] == '0';
-    node->kind = AB_JSON_FLOAT;
-    if ((!integral || minus_zero) &&
-        ab_json_read_double(s, (size_t)(end - s), &node->number))
-        return 0;
-    if (!integral && is_tiny(s, end)) {
-        node->number = *s == '-' ? -0.0 : 0.0;
-        return 0;
+    ab_json_read_number(s, end, integral, node);
+    if (node->kind == AB_JSON_NUMBER) {
+        node->at = at;
+        node->len = (uint32_t)(end - s);
     }
-    node->kind = AB_JSON_NUMBER;
-    node->at = at;
-    node->len = (uint32_t)(end - s);
     return 0;
 }
 
@@ -309,35 +263,6 @@ static int read_value(struct parser *p, bool raw)
     }
 }
 
-/* simdjson only says that something is wrong; the first place is found here. */
-static int fail_index(struct parser *p, enum ab_json_index_status status, size_t len)
-{
-    switch (status) {
-    case AB_JSON_INDEX_EMPTY:
-        return ab_err_set(p->scan.err, AB_EPARSE, "empty text");
-    case AB_JSON_INDEX_UTF8:
-        return fail(p, ab_utf8_valid_prefix(p->scan.src, len),
-                    "bytes that are not UTF-8");
-    case AB_JSON_INDEX_TOOBIG:
-        return ab_err_set(p->scan.err, AB_ETOOBIG, "JSON of %zu bytes", len);
-    default:
-        break;
-    }
-    bool inside = false;
-    size_t quote = 0;
-    for (size_t i = 0; i < len; i++) {
-        if (inside && p->scan.src[i] == '\\') {
-            i++;
-        } else if (p->scan.src[i] == '"') {
-            inside = !inside;
-            quote = i;
-        } else if (inside && (unsigned char)p->scan.src[i] < 0x20) {
-            return fail(p, i, "control character inside a string");
-        }
-    }
-    return fail(p, quote, "string without an end");
-}
-
 int ab_json_parse(struct ab_json *doc, const char *text, size_t len,
                   const struct ab_json_opts *opts, struct ab_err *err)
 {
@@ -360,7 +285,7 @@ int ab_json_parse(struct ab_json *doc, const char *text, size_t len,
     enum ab_json_index_status status =
         ab_json_index_run(doc->index, text, len, &p.scan.next, &count);
     if (status != AB_JSON_INDEX_OK)
-        return fail_index(&p, status, len);
+        return ab_json_fail_index(status, text, len, err);
     p.scan.end = p.scan.next + count;
     size_t first = *p.scan.next;
     if (read_value(&p, p.opts->raw_root) < 0)

@@ -17,6 +17,35 @@ int ab_json_fail(const char *src, size_t at, const char *what, struct ab_err *er
                       at - start + 1, at);
 }
 
+int ab_json_fail_index(enum ab_json_index_status status, const char *src, size_t len,
+                       struct ab_err *err)
+{
+    switch (status) {
+    case AB_JSON_INDEX_EMPTY:
+        return ab_err_set(err, AB_EPARSE, "empty text");
+    case AB_JSON_INDEX_UTF8:
+        return ab_json_fail(src, ab_utf8_valid_prefix(src, len),
+                            "bytes that are not UTF-8", err);
+    case AB_JSON_INDEX_TOOBIG:
+        return ab_err_set(err, AB_ETOOBIG, "JSON of %zu bytes", len);
+    default:
+        break;
+    }
+    bool inside = false;
+    size_t quote = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (inside && src[i] == '\\') {
+            i++;
+        } else if (src[i] == '"') {
+            inside = !inside;
+            quote = i;
+        } else if (inside && (unsigned char)src[i] < 0x20) {
+            return ab_json_fail(src, i, "control character inside a string", err);
+        }
+    }
+    return ab_json_fail(src, quote, "string without an end", err);
+}
+
 static int hex4(const char *s, const char *end, uint32_t *out)
 {
     if (end - s < 4)
@@ -108,51 +137,6 @@ int ab_json_unescape(const char *src, const char *s, const char *end, char *out,
     if (out)
         *written = (size_t)(w - out);
     return 0;
-}
-
-/* The first byte that is no digit, looking at eight at once while there are so many: each
- * byte less '0' is below 10 exactly when neither it nor it plus 118 has the high bit. */
-static const char *digits(const char *s, const char *end)
-{
-    const uint64_t ones = 0x0101010101010101u;
-    while (end - s >= 8) {
-        uint64_t w;
-        memcpy(&w, s, 8);
-        w ^= ones * '0';
-        if ((w | (w + ones * 118)) & (ones * 0x80))
-            break;
-        s += 8;
-    }
-    while (s < end && (unsigned char)(*s - '0') <= 9)
-        s++;
-    return s;
-}
-
-bool ab_json_is_number(const char *s, const char *end, bool *integral)
-{
-    if (s < end && *s == '-')
-        s++;
-    const char *d = digits(s, end);
-    if (d == s || (*s == '0' && d - s > 1))
-        return false;
-    *integral = d == end;
-    s = d;
-    if (s < end && *s == '.') {
-        d = digits(s + 1, end);
-        if (d == s + 1)
-            return false;
-        s = d;
-    }
-    if (s < end && (*s == 'e' || *s == 'E')) {
-        s++;
-        if (s < end && (*s == '+' || *s == '-'))
-            s++;
-        d = digits(s, end);
-        if (d == s)
-            return false;
-        s = d;
-    }
-    return s == end;
 }
 
 bool ab_json_is_word(const char *s, const char *end)

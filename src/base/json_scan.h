@@ -10,6 +10,8 @@
 #define AB_BASE_JSON_SCAN_H
 
 #include "base/err.h"
+#include "base/json.h"
+#include "base/json_index.h"
 
 struct ab_json_scan {
     const char *src;            /* borrowed */
@@ -22,6 +24,11 @@ struct ab_json_scan {
 
 /* AB_EPARSE: what, and where in src it is. */
 int ab_json_fail(const char *src, size_t at, const char *what, struct ab_err *err);
+
+/* The same for a text without an index: simdjson says only that something is wrong, the
+ * first place is found here. */
+int ab_json_fail_index(enum ab_json_index_status status, const char *src, size_t len,
+                       struct ab_err *err);
 
 static inline bool ab_json_is_space(char c)
 {
@@ -44,6 +51,11 @@ int ab_json_unescape(const char *src, const char *from, const char *end, char *o
 
 /* Whether [s, end) is a number; *integral when it has neither point nor exponent. */
 bool ab_json_is_number(const char *s, const char *end, bool *integral);
+
+/* Gives the node the kind and the value of such a number; AB_JSON_NUMBER, and no text
+ * yet, when neither int64 nor double holds it. */
+void ab_json_read_number(const char *s, const char *end, bool integral,
+                         struct ab_json_node *node);
 
 /* Whether [s, end) is true, false or null. */
 bool ab_json_is_word(const char *s, const char *end);

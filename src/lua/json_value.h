@@ -54,6 +54,8 @@ void abl_json_mark_object(lua_State *L, int idx, int first_idx);
  * nothing) when some key is not a string. */
 lua_Integer abl_json_push_keys(lua_State *L, int idx, bool sorted);
 
+enum { ABL_JSON_SHAPE_KEYS = 64 }; /* the most that a shape has */
+
 /* Pushes the shape of an object without keys. A shape is a metatable for setmetatable. */
 void abl_json_push_shape(lua_State *L);
 
