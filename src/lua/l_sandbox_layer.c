@@ -144,19 +144,29 @@ static int note_difference(void *arg, const char *path, enum ab_diff_kind kind,
     return 0;
 }
 
+static void close_trees(struct job *job)
+{
+    ab_wire_close_fds(job->diff.uppers, job->diff.count);
+    ab_wire_close_fds((int[]){job->diff.now.root, job->diff.base.root}, 2);
+    job->diff.count = 0;
+    job->diff.now.root = job->diff.base.root = -1;
+}
+
+/* The trees are closed here: the loop would wait for the kernel. */
 static void job_run(void *arg)
 {
     struct job *job = arg;
     job->diff.visit = note_difference;
     job->diff.arg = job;
     job->rc = ab_file_diff(&job->diff, &job->err);
+    close_trees(job);
 }
 
 static void job_free(void *arg)
 {
     struct job *job = arg;
-    ab_wire_close_fds(job->diff.uppers, job->diff.count);
-    ab_wire_close_fds((int[]){job->diff.now.root, job->diff.base.root, job->view}, 3);
+    close_trees(job);
+    ab_wire_close_fds(&job->view, 1); /* the loop has looked at it */
     ab_buf_fini(&job->paths);
     free(job->list);
     free(job);

@@ -1,13 +1,18 @@
 #include "lua/sandbox_life.h"
 
+#include "base/wire.h"
+
 struct life {
     struct ab_op op;
     struct ab_sandbox *sb;  /* owns, until taken */
     struct ab_layer *layer; /* owns, until taken */
     uv_poll_t sock, pid;
-    uv_timer_t kick; /* reports what is over before any descriptor was waited for, and
-                      * before that the time in which it should have been made */
+    uv_timer_t kick;   /* reports what is over before any descriptor was waited for, and
+                        * before that the time in which it should have been made */
+    uv_work_t closing; /* its files */
+    int fds[AB_SANDBOX_FILES], nfds;
     bool sock_open, pid_open, kick_open;
+    bool dead;      /* and waits for its files to be closed */
     bool abandoned; /* nobody waits for the sandbox any more */
     bool want_layer;
 };
@@ -35,6 +40,9 @@ static void done(struct life *l)
 
 static void bury(struct life *l)
 {
+    l->dead = true;
+    if (l->nfds > 0)
+        return;
     if (l->want_layer && l->sb->upper >= 0)
         l->layer = ab_sandbox_take_layer(l->sb);
     ab_sandbox_free(l->sb);
@@ -51,10 +59,12 @@ static void on_pid(uv_poll_t *h, int status, int events)
     (void)status;
     (void)events;
     uv_poll_stop(h);
-    if (ab_sandbox_reap(l->sb, false) == 0)
-        bury(l);
-    else
+    if (ab_sandbox_reap(l->sb, false) != 0) {
         uv_poll_start(h, UV_READABLE, on_pid);
+        return;
+    }
+    close_handle(&l->pid_open, (uv_handle_t *)h); /* its number may be another's soon */
+    bury(l);
 }
 
 static void on_kick(uv_timer_t *t)
@@ -86,9 +96,39 @@ static void start_timer(struct life *l, uv_timer_cb cb, uint64_t ms)
     uv_timer_start(&l->kick, cb, ms, 0);
 }
 
+static void close_files(uv_work_t *work)
+{
+    struct life *l = work->data;
+    ab_wire_close_fds(l->fds, l->nfds);
+}
+
+static void on_files_closed(uv_work_t *work, int status)
+{
+    struct life *l = work->data;
+    (void)status;
+    l->nfds = 0;
+    if (l->dead)
+        bury(l);
+    ab_op_unref(&l->op);
+}
+
+/* On another thread: the loop does not wait for the kernel, which for each file system
+ * that goes waits for all of the machine's processors. */
+static void start_closing(struct life *l)
+{
+    l->nfds = ab_sandbox_take_files(l->sb, !l->want_layer, l->fds);
+    if (l->nfds == 0)
+        return;
+    l->closing.data = l;
+    ab_op_ref(&l->op);
+    if (uv_queue_work(&l->op.loop->uv, &l->closing, close_files, on_files_closed) < 0)
+        AB_BUG("uv_queue_work refused");
+}
+
 static void start_death(struct life *l)
 {
     close_handle(&l->sock_open, (uv_handle_t *)&l->sock);
+    start_closing(l);
     ab_sandbox_kill(l->sb);
     if (l->sb->state == AB_SANDBOX_DYING &&
         watch(l, &l->pid, &l->pid_open, ab_sandbox_fd(l->sb), on_pid)) {

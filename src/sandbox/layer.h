@@ -6,10 +6,11 @@
 #include "sandbox/sandbox.h"
 
 /* A layer of an upper file system (takes it) over what sb stands on; the
- * descriptors of a layer and of those below it, and how many; what FAILED says, as err.
- */
+ * descriptors of a layer and of those below it, and how many; gives up a snapshot that is
+ * being taken; what FAILED says, as err. */
 struct ab_layer *ab_layer_over(const struct ab_sandbox *sb, int upper);
 int ab_layer_fds(const struct ab_layer *top, int *fds);
+void ab_sandbox_snapshot_end(struct ab_sandbox *sb);
 int ab_sandbox_failed(const uint8_t *buf, size_t len, struct ab_err *err);
 
 /* What is left of a quota; never nothing, which would mean that there is none. */

@@ -411,6 +411,18 @@ void ab_sandbox_kill(struct ab_sandbox *sb)
     ab_sandbox_snapshot_end(sb);
 }
 
+int ab_sandbox_take_files(struct ab_sandbox *sb, bool upper, int fds[AB_SANDBOX_FILES])
+{
+    int *all[AB_SANDBOX_FILES] = {&sb->files, &sb->mounts, upper ? &sb->upper : NULL};
+    int n = 0;
+    for (int i = 0; i < AB_SANDBOX_FILES; i++)
+        if (all[i] && *all[i] >= 0) {
+            fds[n++] = *all[i];
+            *all[i] = -1;
+        }
+    return n;
+}
+
 int ab_sandbox_reap(struct ab_sandbox *sb, bool block)
 {
     if (sb->state == AB_SANDBOX_DYING) {

@@ -1,11 +1,10 @@
 /* sandbox.h - one native sandbox, from the engine's side. No loop, no threads, no Lua:
  * every function returns at once, and what takes time is a descriptor to wait for.
  *
- *     ab_sandbox_begin(&spec, &sb, &err);
- *     do wait until ab_sandbox_fd(sb) is readable; while (ab_sandbox_step(sb, &err) ==
- * 1); ab_sandbox_exec(sb, &cmd, &child, &err);        any number of times; rt/child.c
- * drives it ab_sandbox_kill(sb); do wait until ab_sandbox_fd(sb) is readable; while
- * (ab_sandbox_reap(sb) == 1); ab_sandbox_free(sb);
+ *     ab_sandbox_begin(&spec, &sb, &err); ... wait until ab_sandbox_fd(sb) is readable,
+ *     while (ab_sandbox_step(sb, &err) == 1); ab_sandbox_exec() any number of times;
+ *     ab_sandbox_kill(sb); ... wait again, while (ab_sandbox_reap(sb, false) == 1);
+ *     ab_sandbox_free(sb);
  *
  * A sandbox is pid 1 (src/init/pid1.c), a child of this process, and two trees of files.
  * Its own failure is AB_ESANDBOX; what this machine cannot do is AB_EUNSUPPORTED with the
@@ -19,8 +18,9 @@
 #include "base/child.h"
 #include "sandbox/cgroup.h"
 
-#define AB_ARG_MAX  131071u /* one string of argv or environment, its NUL included */
-#define AB_ARGS_MAX (2u * 1024 * 1024) /* all of them, as the kernel counts */
+#define AB_ARG_MAX       131071u /* one string of argv or environment, its NUL included */
+#define AB_ARGS_MAX      (2u * 1024 * 1024) /* all of them, as the kernel counts */
+#define AB_SANDBOX_FILES 3
 
 /* A frozen upper file system, shared by the sandboxes that stand on it. Counted. */
 struct ab_layer {
@@ -85,7 +85,7 @@ struct ab_sandbox {
     int files;                          /* owns: the tree for ab_file_* */
     int upper;                          /* owns: moves to the layer when frozen */
     int net, userns;                    /* owns: for wiring network full, or -1 */
-    int mounts;                         /* owns: its mount namespace, or -1: for swaps */
+    int mounts;                         /* owns: its mount namespace, or -1 */
     int gate[AB_WIRE_PORTS + 2], ngate; /* owns: what GATE brought, until taken */
     uint32_t pid, slot;
     pid_t zygote; /* who was asked for it */
@@ -142,8 +142,7 @@ int ab_sandbox_exec(struct ab_sandbox *sb, const struct ab_command *cmd,
 /* The sockets of a network with a list; gives their number. Once. */
 int ab_sandbox_take_gate(struct ab_sandbox *sb, int fds[AB_WIRE_PORTS + 2]);
 
-/* Asks for the death of every process but pid 1; ab_sandbox_step() gives 0 when they are
- * gone. One at a time. */
+/* Asks for the death of all but pid 1, one at a time; ab_sandbox_step(): 0 when gone. */
 int ab_sandbox_purge(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
 
 /* snapshot.c. Begins to take its changes as a layer, while it lives on. When nobody but
@@ -171,7 +170,6 @@ int ab_sandbox_take_view(int sock, struct ab_err *err) AB_MUST_CHECK;
 
 /* Settles what is over; -1, AB_EBUSY, while a snapshot keeps others from the files. */
 int ab_sandbox_undisturbed(struct ab_sandbox *sb, struct ab_err *err) AB_MUST_CHECK;
-void ab_sandbox_snapshot_end(struct ab_sandbox *sb);
 
 /* Whether a process besides pid 1 is alive. Where it cannot be seen, one may be. */
 bool ab_sandbox_inhabited(const struct ab_sandbox *sb);
@@ -181,6 +179,10 @@ bool ab_sandbox_alive(const struct ab_sandbox *sb);
 
 /* Kills everything inside and the sandbox with it. Idempotent. */
 void ab_sandbox_kill(struct ab_sandbox *sb);
+
+/* Gives what holds its files, for another thread to close, as the last to do so waits for
+ * the kernel; not the upper file system of a layer to be. Returns how many. */
+int ab_sandbox_take_files(struct ab_sandbox *sb, bool upper, int fds[AB_SANDBOX_FILES]);
 
 /* 0: nothing of it is left but sb itself. 1: not dead yet, wait again. Without waiting at
  * all it blocks when `block` is set. */
