@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -14,6 +15,7 @@
 
 #define FILE_TYPE "agentbox.file"
 #define LOCK_TYPE "agentbox.lock"
+#define LOCK_TRIES 8
 
 struct file {
     int fd; /* owns, or -1 */
@@ -161,6 +163,26 @@ static int l_file_close(lua_State *L)
     return 0;
 }
 
+/* Who locks a file that another has just removed would hold what nobody else can find. */
+static int open_locked(const char *path, int flags, int how, struct ab_err *err)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        struct stat st;
+        int fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
+        if (fd < 0)
+            return ab_err_sys(err, errno, "open %s", path);
+        int rc = flock(fd, how | LOCK_NB), errnum = errno;
+        if (rc == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
+            return fd;
+        close(fd);
+        if (rc < 0 && errnum != EWOULDBLOCK)
+            return ab_err_sys(err, errnum, "lock %s", path);
+        if (rc < 0)
+            break;
+    }
+    return ab_err_set(err, AB_EBUSY, "%s is locked by another process", path);
+}
+
 /* lock(path [, shared [, there]]): a handle, or nil and `busy` when another process holds
  * it. Held until closed. The file is made unless it is to be there. */
 static int l_lock(lua_State *L)
@@ -170,20 +192,8 @@ static int l_lock(lua_State *L)
     int make = lua_toboolean(L, 3) ? 0 : O_CREAT;
     struct file *f = new_file(L, LOCK_TYPE);
     struct ab_err err;
-    f->fd = open(path, O_RDWR | make | O_CLOEXEC | O_NOCTTY, 0666);
-    if (f->fd < 0) {
-        ab_err_sys(&err, errno, "open %s", path);
-        return abl_push_err(L, &err, "fs.lock");
-    }
-    if (flock(f->fd, how | LOCK_NB) < 0) {
-        if (errno == EWOULDBLOCK)
-            ab_err_set(&err, AB_EBUSY, "%s is locked by another process", path);
-        else
-            ab_err_sys(&err, errno, "lock %s", path);
-        close_fd(f);
-        return abl_push_err(L, &err, "fs.lock");
-    }
-    return 1;
+    f->fd = open_locked(path, O_RDWR | make, how, &err);
+    return f->fd < 0 ? abl_push_err(L, &err, "fs.lock") : 1;
 }
 
 static int l_lock_close(lua_State *L)

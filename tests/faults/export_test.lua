@@ -141,6 +141,23 @@ function M.test_what_a_living_export_makes_stays()
   for _, name in ipairs(names()) do lu.assertNotStrContains(name, ".part-") end
 end
 
+-- A folder is not listed at one moment: of who begins meanwhile, a later file may be seen and the locked one not.
+function M.test_who_begins_while_the_folder_is_listed_stays()
+  assert(fs.mkdir(dir .. "/to", true))
+  local first, second = dir .. "/to/a.json.part-0123abcd", dir .. "/to/b.json.part-0123abcd"
+  local lock
+  assert(fs.write(second, ""))
+  local function fits()
+    lock = lock or assert(fs.lock(first))
+    return true
+  end
+  parts.sweep(dir .. "/to", fits)
+  lu.assertEquals(#names(), 2)
+  lock:close()
+  parts.sweep(dir .. "/to", fits)
+  lu.assertEquals(#names(), 0)
+end
+
 -- More documents than this process may have files open.
 function M.test_few_descriptors_are_enough()
   local s <close> = assert(store.open(dir .. "/many", { run_id = "run-2", agentbox_json = false }))

@@ -114,6 +114,21 @@ function M:test_lock()
   lu.assertFalse(fs.exists(path .. "2"))
 end
 
+-- Who waits for nothing may open a file just before its holder removes it.
+function M:test_a_file_that_is_gone_cannot_be_locked()
+  local path = self.dir .. "/lock"
+  local file <close> = assert(io.open(path, "w"))
+  os.remove(path)
+  local again
+  for _, entry in ipairs(assert(fs.list "/proc/self/fd")) do
+    local name = "/proc/self/fd/" .. entry.name
+    if fs.readlink(name) == path .. " (deleted)" then again = name end
+  end
+  local lock, e = fs.lock(assert(again))
+  lu.assertNil(lock)
+  lu.assertEquals(e.code, "busy")
+end
+
 function M.test_a_full_disk_is_full()
   local _, e = fs.write("/dev/full/x", "x")
   lu.assertNotNil(e)

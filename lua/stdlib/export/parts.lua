@@ -130,10 +130,7 @@ local function remove_dead(paths)
   end
 end
 
---- Removes what writers who were killed left in a folder, in the making of names that `fits` says yes to.
----@param dir string
----@param fits fun(name: string): boolean
-function M.sweep(dir, fits)
+local function writers_in(dir, fits)
   local writers = {}
   for _, entry in ipairs(fs.list(dir) or {}) do
     local name, mark = entry.name:match "^(.+)%.part%-(%x%x%x%x%x%x%x%x)$"
@@ -142,7 +139,19 @@ function M.sweep(dir, fits)
       table.insert(writers[mark], dir .. "/" .. entry.name)
     end
   end
-  for _, paths in pairs(writers) do remove_dead(paths) end
+  return writers
+end
+
+--- Removes what writers who were killed left in a folder, in the making of names that `fits` says yes to.
+---@param dir string
+---@param fits fun(name: string): boolean
+function M.sweep(dir, fits)
+  local before = writers_in(dir, fits)
+  if not next(before) then return end
+  -- Who begins just then may be listed without the first of his files, which is the one that is locked; not again.
+  for mark, paths in pairs(writers_in(dir, fits)) do
+    if before[mark] then remove_dead(paths) end
+  end
 end
 
 return M
