@@ -13,8 +13,8 @@
 #include "lua/job.h"
 #include "rt/fs.h"
 
-#define FILE_TYPE "agentbox.file"
-#define LOCK_TYPE "agentbox.lock"
+#define FILE_TYPE  "agentbox.file"
+#define LOCK_TYPE  "agentbox.lock"
 #define LOCK_TRIES 8
 
 struct file {
