@@ -165,7 +165,7 @@ static int l_create(lua_State *L)
     luaL_argcheck(L, patience_s > 0 && patience_s < 1e6, 1,
                   "boot_timeout_s: must be above 0");
     struct abl_sandbox *s = new_sandbox(L, spec.workspace);
-    if (abl_take_allow(L, s, &spec, &err) < 0)
+    if (ab_work_ready(abl_loop(L), &err) < 0 || abl_take_allow(L, s, &spec, &err) < 0)
         return abl_push_err(L, &err, "sandbox.create");
     struct ab_anchor *anchor = abl_anchor(L);
     if (ab_sandbox_begin(&spec, &sb, &err) < 0)
@@ -186,9 +186,11 @@ static int l_plain(lua_State *L)
     const char *root = abl_opt_string(L, 1, "root", "");
     struct abl_sandbox *s =
         new_sandbox(L, abl_opt_string(L, 1, "workspace", "/workspace"));
+    struct ab_err err;
+    if (ab_work_ready(abl_loop(L), &err) < 0)
+        return abl_push_err(L, &err, "sandbox.plain");
     s->plain = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (s->plain < 0) {
-        struct ab_err err;
         ab_err_sys(&err, errno, "%s", root);
         return abl_push_err(L, &err, "sandbox.plain");
     }

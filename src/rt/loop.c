@@ -39,6 +39,7 @@ int ab_loop_init(struct ab_loop *loop, struct ab_err *err)
         return ab_err_sys(err, -rc, "event loop");
     ab_list_init(&loop->ops);
     loop->commands = 0;
+    loop->pool = false;
     uv_idle_init(&loop->uv, &loop->busy);
     return 0;
 }

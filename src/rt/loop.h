@@ -16,6 +16,8 @@ struct ab_loop {
     struct ab_list ops; /* every op alive, for the sweep and for leak reports */
     unsigned commands;  /* that run; see child.c */
     uv_idle_t busy;     /* see ab_loop_turn() */
+    uv_work_t first;    /* see ab_work_ready() */
+    bool pool;          /* its threads were started */
 };
 
 int ab_loop_init(struct ab_loop *loop, struct ab_err *err) AB_MUST_CHECK;

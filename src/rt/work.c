@@ -91,6 +91,29 @@ int ab_work_check(struct ab_err *err)
                       started, wanted);
 }
 
+static void run_nothing(uv_work_t *req)
+{
+    (void)req;
+}
+
+static void on_ready(uv_work_t *req, int status)
+{
+    (void)req;
+    (void)status;
+}
+
+int ab_work_ready(struct ab_loop *loop, struct ab_err *err)
+{
+    if (loop->pool)
+        return 0;
+    if (ab_work_check(err) < 0)
+        return -1;
+    if (uv_queue_work(&loop->uv, &loop->first, run_nothing, on_ready) < 0)
+        AB_BUG("uv_queue_work refused");
+    loop->pool = true;
+    return 0;
+}
+
 struct ab_op *ab_work_start(struct ab_loop *loop, const struct ab_work *work)
 {
     struct work_op *w = ab_xcalloc(1, sizeof *w);

@@ -24,6 +24,10 @@ struct ab_work {
  * so in err: -1. */
 int ab_work_check(struct ab_err *err) AB_MUST_CHECK;
 
+/* Starts them now: before anything runs that may use up the processes of this user. -1 as
+ * ab_work_check(). */
+int ab_work_ready(struct ab_loop *loop, struct ab_err *err) AB_MUST_CHECK;
+
 /* Takes work->job. Caller owns the returned reference. */
 struct ab_op *ab_work_start(struct ab_loop *loop, const struct ab_work *work);
 

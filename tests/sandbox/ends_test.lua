@@ -196,4 +196,23 @@ print(sb and "made" or problem.code .. ": " .. problem.msg)
   host("rm -rf " .. dir)
 end
 
+local TAKES_ALL = [[
+local ab = require "agentbox"
+local sb = assert(ab.sandbox.create {})
+local p = assert(sb:spawn "(while :; do sleep 3000 & done) 2> /dev/null; echo full; read end")
+print(p:read { timeout_s = 60 })
+print(sb:close())
+]]
+
+-- The first thing that another thread does for this engine is to end a sandbox, at a time when no thread could be started.
+function M.test_processes_of_the_user_that_the_agent_has_all_do_not_end_the_engine()
+  lu.skipIf(fs.stat("/proc/self").uid ~= 0, "only root may be another user, who has no other processes")
+  local dir = assert(fs.tmpdir "agentbox-ends")
+  local _ <close> = setmetatable({}, { __close = function() assert(fs.remove(dir, true)) end })
+  assert(fs.write(dir .. "/all.lua", TAKES_ALL, { mode = 420 }))
+  local out = host(("chmod 755 %s; setpriv --reuid=54322 --regid=54322 --clear-groups env HOME=/tmp bash -c 'ulimit -u 60; exec %s script %s/all.lua'")
+    :format(dir, assert(fs.realpath "/proc/self/exe"), dir))
+  lu.assertEquals({ out.stdout, out.stderr, out.exit_code }, { "full\n\ntrue\n", "", 0 })
+end
+
 return M
