@@ -126,6 +126,22 @@ function M.test_added_members_are_of_their_own_group_for_everybody()
   lu.assertEquals(best, { "t1+2/0", "t1/0" })
 end
 
+-- Symptom: where a task is called as another one's later group, what was wanted of the other one counted as done.
+function M.test_a_task_with_the_name_of_a_later_group_is_a_task_of_its_own()
+  local dir <close> = tmp()
+  local counted = counting()
+  local list = { runs.task "t", runs.task "t+2", runs.task "t", runs.task "t#2" }
+  local function go(n, resume)
+    local run <close> = start { tasks = list, n = n, model = counted.model, out = dir.path, run_id = "r", resume = resume,
+      agentbox_json = false }
+    return ids(gather(run)), run:wait()
+  end
+  lu.assertEquals((go(2)), { "t", "t#2", "t#2#1", "t+2#1" })
+  local more, sum = go(4, true)
+  lu.assertEquals(more, { "t#2#1+2", "t#2+2", "t+2", "t+2#1+2" })
+  lu.assertEquals({ sum.rollouts, sum.kept, #counted.calls }, { 16, 8, 16 })
+end
+
 -- One that was stopped in the middle of its group makes that whole; what more is wanted is the next one, in exports too.
 function M.test_a_group_that_was_begun_keeps_its_size()
   local dir <close> = tmp()

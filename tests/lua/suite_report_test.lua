@@ -197,7 +197,7 @@ function M.test_a_record_becomes_a_row()
   lu.assertEquals({ second.success, second.prompt, second.completion, second.slot }, { true, 10, 1, "g/0" })
   lu.assertEquals(second.path, "run#a~1")
   lu.assertEquals(first.slot, second.slot)
-  for id, index in pairs { ["t-17"] = 0, ["t-17#2"] = 1, ["t-17#12"] = 11, other = 0, ["t-17#x"] = 0 } do
+  for id, index in pairs { ["t-17"] = 0, ["t-17#2"] = 1, ["t-17#12"] = 11, ["t-17+8"] = 8, ["t-17#2+8"] = 9, ["t-17#1"] = 0, other = 0, ["t-17#x"] = 0 } do
     local row = attempts.row(line_of { id = "a", group = { id = id, index = 0, size = 1 } }, "m", "run")
     lu.assertEquals(row.index, index, id)
   end

@@ -92,6 +92,13 @@ end
 ---@field task agentbox.Task
 ---@field size integer
 
+-- A task's first turn has the task's name, unless that looks like the name of another group: `fix#2` is the second turn of
+-- `fix`, `fix+8` the group that a resumed run adds to it.
+local function id_of(task_id, turn)
+  if turn == 1 and not task_id:find "[#+]%d+$" then return task_id end
+  return ("%s#%d"):format(task_id, turn)
+end
+
 --- The next group to be made; nil at the end. An error is of one task: the source goes on with the next one.
 ---@async
 ---@return agentbox.Draft? draft
@@ -110,7 +117,7 @@ function Source:next()
   local id = self._task.task_id
   local count = (self._seen[id] or 0) + 1
   self._seen[id] = count
-  return { id = count == 1 and id or ("%s#%d"):format(id, count), task = self._task, size = self._size }
+  return { id = id_of(id, count), task = self._task, size = self._size }
 end
 
 return M

@@ -76,14 +76,14 @@ local function add_time(row, line, metrics)
 end
 
 -- Which attempt at its task a record is: of a suite's run its group is called TASK, TASK#2, ...; of one that goes on with more
--- members, TASK+8.
+-- members, TASK+8, TASK#2+8.
 local function index_of(group, task)
   if not group then return 0 end
   local id = tostring(value_of(group.id))
-  local kind, n = "", nil
-  if id:sub(1, #task) == task then kind, n = id:sub(#task + 1):match "^([#+])(%d+)$" end
-  local before = math.tointeger(tonumber(n)) or 0
-  if kind == "#" then before = before - 1 end
+  local rest = id:sub(1, #task) == task and id:sub(#task + 1) or ""
+  local turn, from = rest:match "^#(%d+)", rest:match "%+(%d+)$"
+  if rest ~= (turn and "#" .. turn or "") .. (from and "+" .. from or "") then turn, from = nil, nil end
+  local before = (math.tointeger(turn and tonumber(turn)) or 1) - 1 + (math.tointeger(from and tonumber(from)) or 0)
   return before + (number(group.index) or 0)
 end
 
