@@ -93,6 +93,7 @@ static void part(struct zygote *z)
     if (close_range(AB_KEPT_FD, ~0u, CLOSE_RANGE_UNSHARE) < 0 ||
         write(z->parted, &one, sizeof one) != sizeof one)
         _exit(1);
+    sys_close(&z->go[1]); /* who waits must see when nobody is left to say it */
 }
 
 /* Until then our own must stay as they are. A child that died before it said so has none.
@@ -109,12 +110,12 @@ static void wait_parted(struct zygote *z, int pidfd)
 /* The child waits in ab_setup() until its ids are mapped. */
 static pid_t clone_child(struct zygote *z, struct box *b, int *pidfd)
 {
-    sys_close(
-        &z->go); /* a child that died early would leave its permission to the next */
-    z->go = eventfd(0, EFD_CLOEXEC);
+    /* A child that died early would leave its permission to the next. */
+    sys_close(&z->go[0]);
+    sys_close(&z->go[1]);
     if (z->parted < 0)
         z->parted = eventfd(0, EFD_CLOEXEC);
-    if (z->go < 0 || z->parted < 0)
+    if (z->parted < 0 || pipe2(z->go, O_CLOEXEC) < 0)
         return -1;
     struct clone_args args = {
         .flags = CLONE_PARENT | CLONE_PIDFD | CLONE_FILES | CLONE_NEWUSER | CLONE_NEWNS |
@@ -172,7 +173,7 @@ static int start_child(struct zygote *z, struct box *b, int *pidfd)
     if (say_born(z, b, pid, *pidfd) < 0)
         return -1;
     uint64_t one = 1;
-    return write(z->go, &one, sizeof one) == sizeof one ? 0 : -1;
+    return write(z->go[1], &one, sizeof one) == sizeof one ? 0 : -1;
 }
 
 int ab_born(struct zygote *z, struct box *b)

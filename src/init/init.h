@@ -86,7 +86,7 @@ struct zygote {
     int perch;       /* where a sandbox sits while its root is changed */
     int own_net;     /* where we rest; the host's network is left at set-up */
     int net[AB_NET_KEPT], nets;
-    int go;     /* eventfd: uid maps are written */
+    int go[2];  /* pipe: uid maps are written; its end: we died before that */
     int parted; /* eventfd: the child has descriptors of its own */
     int parents[AB_WIRE_CGROUPS + 1], nparents;
     char ident[96];

@@ -244,7 +244,8 @@ static int only_socket(int sock)
 static int set_up(const struct zygote *z, const struct box *b)
 {
     uint64_t go;
-    if (ab_at("wait for the user ids") && read(z->go, &go, sizeof go) != sizeof go)
+    errno = EPIPE; /* the zygote died */
+    if (ab_at("wait for the user ids") && read(z->go[0], &go, sizeof go) != sizeof go)
         return -1;
     if (ab_at("join the cgroups") && join_v1(b) < 0)
         return -1;
