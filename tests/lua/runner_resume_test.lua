@@ -101,7 +101,7 @@ local function exported(dir)
   end
   lu.assertEquals(#result.skipped, result.skipped[1] and 1 or 0) -- the one that is unscored
   assert(export.convert { input = dir .. "/r", format = "canonical", out = dir .. "/b.jsonl", filter = { best = 1 } })
-  for line in io.lines(dir .. "/b.jsonl") do best[#best + 1] = json.decode(line).id:match "/(.*)$" end
+  for line in io.lines(dir .. "/b.jsonl") do best[#best + 1] = json.decode(line).id:match "/(.*)/" end
   table.sort(sizes)
   table.sort(best)
   return sizes, best
@@ -123,7 +123,7 @@ function M.test_added_members_are_of_their_own_group_for_everybody()
   lu.assertEquals({ go(2), go(4, true) }, { { "t1" }, { "t1+2" } })
   local sizes, best = exported(dir.path)
   lu.assertEquals(sizes, { "t1+2: 2, 0", "t1: 1, 1" })
-  lu.assertEquals(best, { "t1+2/0", "t1/0" })
+  lu.assertEquals(best, { "t1", "t1+2" }) -- of those that are as good, either
 end
 
 -- Symptom: where a task is called as another one's later group, what was wanted of the other one counted as done.
