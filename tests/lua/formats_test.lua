@@ -440,4 +440,11 @@ function M.test_a_document_has_the_layout_of_its_format()
   assert(fs.remove(dir, true))
 end
 
+function M.test_agentbox_names_what_has_a_name()
+  local tools = { 1, {}, { ["function"] = 3 }, { ["function"] = { name = "sh" } } }
+  local told = require("agentbox.formats.agentbox").metadata { task = {}, verify = {}, stop_reason = "final_answer", line = {}, tools = tools,
+    scored = true, metadata = {} }
+  lu.assertEquals(told.tools_available, { "sh" })
+end
+
 return M

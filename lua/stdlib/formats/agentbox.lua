@@ -158,12 +158,14 @@ end
 -- A run's rollouts mostly have the same tools: their names are those of the list before.
 local last_tools, last_names
 
+-- Anything may stand in a record that others made.
+local function member(value, key)
+  if type(value) == "table" then return choice.plain(value[key]) end
+end
+
 local function names_of(tools)
   local names = json.array {}
-  for _, tool in ipairs(tools or {}) do
-    local fn = choice.plain(tool["function"])
-    names[#names + 1] = fn and choice.plain(fn.name)
-  end
+  for _, tool in ipairs(tools or {}) do names[#names + 1] = member(member(tool, "function"), "name") end
   return names
 end
 

@@ -73,7 +73,7 @@ local function add(run, draft)
   while from < draft.size do
     local id, rest = groups.name(draft.id, from), draft.size - from
     local closed = run.closed_before[id]
-    local size = math.min(closed or run.begun_before[id] or rest, rest)
+    local size = math.max(1, math.min(closed or run.begun_before[id] or rest, rest)) -- whatever a folder says
     if closed then count_closed(run, id, size) else add_group(run, draft, from, size) end
     from = from + size
   end
