@@ -293,11 +293,12 @@ static int carrier_userns(struct zygote *z, const struct slot *s)
     struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_PIDFD | CLONE_FILES,
                               .pidfd = (uintptr_t)&pidfd,
                               .exit_signal = SIGCHLD};
-    pid_t pid = (pid_t)sys_clone3(&args);
+    pid_t us = getpid(), pid = (pid_t)sys_clone3(&args);
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (;;)
+        while (getppid() == us) /* else we were killed before it could say so */
             pause();
+        _exit(1);
     }
     if (pid < 0)
         return -1;

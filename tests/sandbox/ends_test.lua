@@ -54,6 +54,14 @@ function M.test_a_zygote_that_is_stopped_is_an_error_in_time_and_the_next_one_wo
   lu.assertEquals(assert(before:exec "echo before").stdout, "before\n")
 end
 
+-- Symptom: a process that it had just started for a user namespace lived on with all its descriptors, and whoever waited
+-- for a sandbox of it was not told. In an engine of its own: what is half made ends as a child that nobody knows.
+function M.test_a_zygote_that_is_killed_at_any_moment_is_seen()
+  local binary, here = assert(fs.realpath "/proc/self/exe"), assert(fs.realpath(arg[0]:match "^(.*)/" or "."))
+  local out = host(("'%s' script '%s/killed_zygote.lua'"):format(binary, here))
+  lu.assertEquals(out.stdout .. out.stderr, "each was told\n")
+end
+
 -- The zygote shares what the engine watches for a sandbox's end; while it lags behind, the loop must rest.
 function M.test_the_loop_rests_while_the_zygote_lags()
   local sb = assert(ab.sandbox.create {})
