@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Connections kept for reuse, with those in use: beyond it each that becomes free is
@@ -20,7 +21,8 @@ struct socket_watch {
     uv_poll_t poll;
     struct ab_http_multi *multi; /* borrowed */
     curl_socket_t fd;
-    bool is_connection; /* else curl closes it without a word */
+    bool is_connection; /* else curl closes it without a word, */
+    ino_t ino;          /* as some versions do with one that is not connected yet */
     bool open;          /* the handle exists */
     bool resting;       /* no transfer has it */
     int events;         /* asked for; 0: none */
@@ -127,13 +129,25 @@ static struct socket_watch *new_watch(struct ab_http *http, curl_socket_t fd)
 
 void ab_http_multi_opened(struct ab_http *http, curl_socket_t fd)
 {
+    struct stat st;
     unwatch(http, fd);
-    new_watch(http, fd)->is_connection = true;
+    if (fstat(fd, &st) < 0)
+        return;
+    struct socket_watch *w = new_watch(http, fd);
+    w->is_connection = true;
+    w->ino = st.st_ino;
+}
+
+/* Its number may be another file's by now, which another thread has opened. */
+static bool is_open(const struct socket_watch *w)
+{
+    struct stat st;
+    return fstat(w->fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == w->ino;
 }
 
 static void rest(struct ab_http *http, struct socket_watch *w)
 {
-    if (!w->is_connection) {
+    if (!w->is_connection || !is_open(w)) {
         unwatch(http, w->fd);
         return;
     }
