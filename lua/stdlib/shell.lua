@@ -23,12 +23,16 @@ local M = {}
 
 local OPEN_S = 30
 local MAX_OUTPUT, READ_MAX = 1 << 20, 1 << 18
+local KILL_S = 10
 local SETTLE_S = 5 -- for a shell to come back whose command was killed
 
--- Kills what the shell $1 started within the last $2 hundredths of a second, and nothing older: the jobs that earlier
--- commands left. By descent, or by session for what lost its parent. With nothing but a shell, whatever the image.
+-- Kills what the shell $1 started since its command began, and nothing older: the jobs that earlier commands left. By
+-- descent, or by session for what lost its parent. With nothing but a shell, whatever the image. How many hundredths of a
+-- second that is it is told when it has looked at the clock: a busy machine may take long to start it, and what began the
+-- moment after its command would look older than that.
 local KILL = [[
 read -r up _ </proc/uptime; up=${up%.*}${up#*.}; hit=1; round=0
+echo; read -r age || exit; set -- "$1" "$age"
 while [ $hit = 1 ] && [ $round -lt 50 ]; do
   hit=0; round=$((round + 1)); mine=" $1 "; more=1
   while [ $more = 1 ]; do
@@ -184,11 +188,21 @@ local Hold = { __close = function(hold) hold.shell._busy = nil end }
 
 local run_shape = { timeout_s = { "number", min = 0.001 }, max_output_bytes = { "integer", min = 1 } }
 
+-- A failure is one of the sandbox.
+local function kill_since(self, began)
+  local killer <close>, problem = self._sandbox:spawn({ "/bin/sh", "-c", KILL, "sh", tostring(self._pid) }, { timeout_s = KILL_S })
+  if not killer then return nil, problem end
+  local ok
+  ok, problem = killer:read { until_text = "\n" }
+  if ok then ok, problem = killer:write(("%d\n"):format(math.ceil((time.monotonic() - began) * 100) + 1)) end
+  if ok then problem = select(2, killer:wait()) end
+  return not problem or problem.own or nil, problem
+end
+
 -- Ends what the command started; the shell itself lives if it was only waiting for that.
 local function stop_command(self, word, output, began)
-  local age = math.ceil((time.monotonic() - began) * 100) + 2
-  local out, problem = self._sandbox:exec({ "/bin/sh", "-c", KILL, "sh", tostring(self._pid), tostring(age) }, { timeout_s = 10 })
-  if not out then return false, problem end
+  local ok, problem = kill_since(self, began)
+  if not ok then return false, problem end
   return collect(self, word, output, time.monotonic() + SETTLE_S) ~= nil
 end
 

@@ -68,6 +68,25 @@ function M.test_two_at_once_are_refused()
   lu.assertErrorMsgContains("unknown", sh.run, sh, "true", { timeout = 1 })
 end
 
+-- What a command started is told by its age, and on a busy machine it takes long until somebody looks.
+function M.test_a_command_is_killed_however_late_its_killer_starts()
+  local async = require "agentbox.async"
+  local late = setmetatable({}, { __index = function(_, key)
+    if key ~= "exec" and key ~= "spawn" then return sb[key] end
+    return function(_, ...)
+      async.sleep(0.3)
+      return sb[key](sb, ...)
+    end
+  end })
+  local sh <close> = assert(require "agentbox.shell".open(late))
+  assert(sh:run "x=kept; sleep 297 & echo")
+  sb:exec "sleep 0.5"
+  local out = assert(sh:run("sh -c 'sleep 298 & sleep 299'", { timeout_s = 2 }))
+  lu.assertEquals({ out.timed_out, out.ended }, { true, false })
+  lu.assertEquals(assert(sh:run "echo $x; jobs -p | wc -l").output, "kept\n1\n")
+  lu.assertEquals(assert(sb:exec "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'sleep 29[0-9]'").stdout, "sleep 297\n")
+end
+
 -- Whoever writes to a file keeps its other writers waiting: here the engine's loop, with all that it does.
 function M.test_nobody_inside_writes_to_the_script_of_a_shell()
   assert(sb:write("bin/bash", "#!/bin/sh\ngrep flags /proc/self/fdinfo/0 >/tmp/flags\nexec /bin/bash \"$@\"\n", { mode = 493 }))
