@@ -64,6 +64,7 @@ end
 ---@field session string                # the same in every request of this rollout
 ---@field sampling? table
 ---@field doing "model"|"tools"|false     # what it waits for now
+---@field private since number|false      # and since when, monotonic seconds
 ---@field speaker? string                # of a thread: its name
 ---@field trainable? boolean             # of a thread: whether what it says may be trained on
 ---@field seed? integer
@@ -234,7 +235,7 @@ function Ctx:ask()
     messages = self.messages, tools = wire, tool_choice = wire and "auto" or nil, sampling = self.sampling,
     session = self.session, timeout_s = self.budget:step_s(began), _leaf = self.rec:leaf_of(self.speaker), _ctx = self,
   }, Request)
-  self.doing = "model"
+  self.doing, self.since = "model", began
   local response, problem = complete(self.model, request)
   self.doing = false
   local waited_s = monotonic() - began
@@ -264,15 +265,24 @@ end
 ---@param calls table[]
 ---@return agentbox.ToolResult[]
 function Ctx:run_tools(calls)
-  self.doing = "tools"
+  self.doing, self.since = "tools", false
   local pass <close> = limits.enter("commands", self.budget) -- luacheck: ignore
   local began, spent = monotonic(), self.budget
+  self.since = began
   local limit = self.budget:step_s(began)
   self.call_deadline = began + limit
   local results = self.tools:run(self, calls, limit)
   self.call_deadline, self.doing = false, false
   spent.tool_s = spent.tool_s + monotonic() - began
   return results
+end
+
+--- The agent has ended: what it was waiting for then cost time, too.
+function Ctx:_rest()
+  local spent, since = self.budget, self.doing and self.since
+  local part = self.doing == "model" and "model_s" or "tool_s"
+  if since then spent[part] = spent[part] + monotonic() - since end
+  self.doing = false
 end
 
 --- Adds the tool messages. A call without a result (the sandbox died before it) is answered as not run, so that the

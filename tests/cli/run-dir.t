@@ -23,6 +23,11 @@ run       trajectories/first
 rollouts  6 ended, 6 solved, 0 not solved, 0 unscored; 6 of them before this resume
 [exit 0]
 
+$ agentbox run-dir --resume first 2>/dev/null | grep -e ^time -e ^model
+time      <*> (since this resume)
+model     0 calls (since this resume)
+[exit 0]
+
 $ agentbox run-dir --resume trajectories/first --n 4 --json 2>/dev/null | grep -c '"event":"rollout"'
 6
 [exit 0]

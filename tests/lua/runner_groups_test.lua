@@ -1,6 +1,7 @@
 --- Runs of many rollouts. Groups: closed, streamed, partial, oversampled, late.
 local async = require "agentbox.async"
 local err = require "agentbox.err"
+local gate = require "agentbox.async.gate"
 local lu = require "luaunit"
 local model = require "agentbox.model"
 local runs = dofile((arg[0]:gsub("lua/[^/]*$", "support/runs.lua")))
@@ -98,6 +99,32 @@ function M.test_a_straggler_is_given_up_by_the_groups_own_measure()
   local lost = by_slot(dir.path)["t1/2"]
   lu.assertEquals({ #lost, lost[1].stop_reason, lost[1].scored }, { 1, "shutdown", false })
   lu.assertNotNil(lost[1].error:find "straggler: more than")
+  -- Symptom: "other" was most of the time of a run with stragglers, though they had waited for the model.
+  local timing = lost[1].line.timing
+  timing = require "agentbox.json".type(timing) == "raw" and timing:decode() or timing
+  lu.assertTrue(timing.model_ms >= 300 and timing.model_ms <= timing.total_ms)
+end
+
+-- Symptom: a run that was interrupted while its last rollouts ran said that it had left something out.
+function M.test_a_drained_run_that_had_begun_everything_has_ended_with_its_work()
+  local door = gate.new(1)
+  local pass = door:enter()
+  local run <close> = start { tasks = tasks(2), concurrency = 2, model = by_member(function()
+    door:enter():release()
+    return "done"
+  end) }
+  while not run.source.ended or run.running < 2 do run:_await(1) end
+  run:drain "interrupted"
+  pass:release()
+  local sum = run:wait()
+  lu.assertEquals({ sum.rollouts, sum.solved, sum.why }, { 2, 2 })
+end
+
+function M.test_a_drained_run_that_left_something_out_says_why()
+  local run <close> = start { tasks = tasks(9), concurrency = 1, model = by_member(function() return "done" end) }
+  while run.running < 1 do run:_await(1) end
+  run:drain "interrupted"
+  lu.assertEquals(run:wait().why, "interrupted")
 end
 
 function M.test_a_groups_time_closes_it_with_what_is_there()

@@ -227,6 +227,37 @@ function M.test_a_pause_holds_models_of_their_own_too()
   lu.assertEquals({ run:wait().solved, sent }, { 20, 20 })
 end
 
+-- Symptom: nothing in the end of a slow run said that its server had refused every third call.
+function M.test_tries_that_were_made_again_are_counted_and_new_weights_are_none()
+  local fake = fakellm.script { steps = { { status = 429, retry_after = 0 }, { status = 500 }, "done", "done" }, shared = true }
+  local run <close> = start { tasks = tasks(2), concurrency = 1, model = model.open {
+    model = "m", base_url = fake.url, retry_base_s = 0.01,
+  } }
+  local sum = run:wait()
+  lu.assertEquals({ sum.solved, sum.model_calls, sum.repeated_tries, sum.restarted_calls }, { 2, 2, 2, 0 })
+end
+
+-- Symptom: `agentbox ps` said "running" of a run that a trainer had paused.
+function M.test_a_paused_run_says_so_to_who_looks_from_outside()
+  local dir <close> = runs.tmp()
+  local door = require "agentbox.async.gate".new(1)
+  local pass = door:enter()
+  local run <close> = start { tasks = tasks(1), out = dir.path, run_id = "r", model = model.fn(function()
+    door:enter():release()
+    return "done"
+  end) }
+  local registry, look = require "agentbox.runner.registry", require "agentbox.cli._runs".look
+  run:pause()
+  registry.tell(run)
+  lu.assertEquals({ look(run.run_dir).state, run:stats().paused }, { "paused", true })
+  run:resume()
+  registry.tell(run)
+  lu.assertEquals({ look(run.run_dir).state, run:stats().paused }, { "running", false })
+  pass:release()
+  run:wait()
+  lu.assertEquals(look(run.run_dir).state, "over")
+end
+
 function M.test_a_model_made_for_one_rollout_is_closed_with_it()
   local first = fakellm.script { "done", "done", "done" }
   local run <close> = start { tasks = tasks(3), concurrency = 1, policy = { version = 9, model = "other" }, prepare = function()

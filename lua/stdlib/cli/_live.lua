@@ -63,11 +63,12 @@ end
 
 local function servers(self, stats)
   local line = ("model calls %d"):format(stats.calls)
-  if stats.waiting_calls > 0 then line = line .. (" (%d wait to be tried again)"):format(stats.waiting_calls) end
+  if stats.waiting_calls > 0 then line = line .. (" (%d wait for another try or for their turn)"):format(stats.waiting_calls) end
   line = line .. ("; %.3g tokens/s"):format(token_rate(self, stats))
   local numbers = stats.numbers
   if numbers.groups.closed > 0 then line = line .. ("; groups closed %d"):format(numbers.groups.closed) end
   if stats.full_s then line = line .. ("; the disk is full since %s"):format(summary.duration(stats.full_s)) end
+  if stats.paused then line = line .. "; paused" end
   if stats.state ~= "running" then line = line .. "; " .. stats.state end
   return line
 end

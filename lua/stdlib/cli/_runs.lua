@@ -25,7 +25,7 @@ local function number(doc, name) return doc and math.tointeger(doc[name]) end
 ---@class agentbox.cli.RunState
 ---@field run string
 ---@field run_dir string
----@field state "running"|"draining"|"stopping"|"over"|"killed"
+---@field state "running"|"paused"|"draining"|"stopping"|"over"|"killed"
 ---@field progress? table
 
 ---How a run is.
@@ -39,6 +39,7 @@ function M.look(run_dir)
   local progress = read_object(run_dir .. "/progress.json")
   local live = is_live(run_dir)
   local state = live and (progress and progress.state or "running") or "killed"
+  if live and state == "running" and progress and progress.paused then state = "paused" end
   if not live and progress and progress.state == "over" then state = progress.why and "stopped" or "over" end
   return {
     run = tostring(doc.run), run_dir = run_dir, state = state, pid = live and number(progress, "pid") or nil,

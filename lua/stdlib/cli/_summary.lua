@@ -52,6 +52,7 @@ local function doubts(sum)
   if sum.unscored > 0 then
     add("%d of %d rollouts have no score (%s); no mean counts them", sum.unscored, sum.rollouts, counts(sum.by_class))
   end
+  if sum.evicted > 0 then add("%d were given up while they ran: stragglers, a group's time, or by hand", sum.evicted) end
   if sum.bad_tasks > 0 then add("%d tasks could not be read: %s", sum.bad_tasks, out.line(sum.bad_task)) end
   if #sum.quarantined > 0 then
     add("given up after repeated failures: %s", out.line(table.concat(sum.quarantined, ", ", 1, math.min(5, #sum.quarantined))))
@@ -81,6 +82,7 @@ local function tokens_of(sum)
   if sum.prompt_tokens + sum.completion_tokens > 0 then
     line = line .. (", %d prompt and %d completion tokens"):format(sum.prompt_tokens, sum.completion_tokens)
   end
+  if sum.repeated_tries > 0 then line = line .. (", %d tries failed and were made again"):format(sum.repeated_tries) end
   if sum.restarted_calls > 0 then line = line .. (", %d sent again for new weights"):format(sum.restarted_calls) end
   return line
 end
@@ -105,8 +107,9 @@ function M.lines(sum)
     times = times .. (", a rollout %s (p50), %s (p90), %s (p99)"):format(M.duration(sum.p50_s), M.duration(sum.p90_s),
       M.duration(sum.p99_s))
   end
-  row("time", times)
-  row("model", tokens_of(sum))
+  local since = sum.kept > 0 and " (since this resume)" or ""
+  row("time", times .. since)
+  row("model", tokens_of(sum) .. since)
   if sum.groups.closed > 0 then row("groups", groups_of(sum)) end
   if sum.waste.rollouts > 0 then
     row("surplus", ("%d rollouts, %d steps, %d tokens, %s of rollout time for nothing"):format(sum.waste.rollouts,

@@ -8,12 +8,21 @@ local M = {
   options = { { "--json", "print one JSON object a line" } },
 }
 
+local SILENT_S = 15 -- an engine tells every two seconds how far it is, unless the disk is full or it was stopped
+
+local function state_of(run)
+  local told = run.pid and run.progress and tonumber(run.progress.t)
+  local silent_s = told and require "agentbox.time".now() - told or 0
+  if silent_s < SILENT_S then return run.state end
+  return ("%s, silent for %s"):format(run.state, require "agentbox.cli._summary".duration(silent_s))
+end
+
 local function row(run)
   local out, summary = require "agentbox.cli._out", require "agentbox.cli._summary"
   local progress = run.progress or {}
   local done = progress.rollouts and ("%d%s"):format(progress.rollouts, progress.total and "/" .. math.tointeger(progress.total) or "") or "-"
   return {
-    out.line(run.run):sub(1, 36), run.state, run.pid and tostring(run.pid) or "-", summary.duration(require "agentbox.cli._runs".age_s(run)),
+    out.line(run.run):sub(1, 36), state_of(run), run.pid and tostring(run.pid) or "-", summary.duration(require "agentbox.cli._runs".age_s(run)),
     done, tostring(progress.solved or "-"), tostring(progress.unscored or "-"), out.line(run.run_dir),
   }
 end

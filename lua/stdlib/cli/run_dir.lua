@@ -197,8 +197,10 @@ local TOLD = { quarantine = true, quota = true, bad_task = true, straggler = tru
 
 local function told(kind, fields)
   local out = require "agentbox.cli._out"
-  local subject = fields.task_id or fields.slot
-  return ("agentbox: %s: %s%s"):format(kind:gsub("_", " "), subject and out.line(subject) .. ": " or "", out.line(tostring(fields.msg or "")))
+  local subject, name = fields.task_id or fields.slot, kind:gsub("_", " ")
+  local msg = tostring(fields.msg or "")
+  if msg:sub(1, #name + 2) == name .. ": " then msg = msg:sub(#name + 3) end
+  return ("agentbox: %s: %s%s"):format(name, subject and out.line(subject) .. ": " or "", out.line(msg))
 end
 
 local function status_of(sum, state)

@@ -61,6 +61,7 @@ end
 
 local at_end = { __close = function(self)
   self[1].ended = true
+  self[1].ctx:_rest()
   if self[1].waiter then self[1].waiter:wake() end
 end }
 

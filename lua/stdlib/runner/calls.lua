@@ -18,6 +18,7 @@ local M = {}
 ---@field completion_tokens integer
 ---@field failures integer
 ---@field restarts integer
+---@field repeats integer      # tries that failed and were made again
 ---@field private waiters table
 ---@field private inflight table
 ---@field private models table<agentbox.Model, agentbox.Calls>   # by the model they go to
@@ -53,7 +54,7 @@ end
 ---@return agentbox.Calls
 function M.new(model, opts)
   local state = {
-    gate = gate.new(), prompt_tokens = 0, completion_tokens = 0, failures = 0, restarts = 0, restart = opts.restart,
+    gate = gate.new(), prompt_tokens = 0, completion_tokens = 0, failures = 0, restarts = 0, repeats = 0, restart = opts.restart,
     on_call = opts.on_call, inflight = {}, waiters = {}, models = setmetatable({}, { __mode = "k" }),
   }
   if opts.policy then state.version, state.served = opts.policy.version, opts.policy.model end
@@ -88,7 +89,8 @@ local function dispatcher(self, request)
   local state = self._state
   return function()
     wait_while_paused(state, request)
-    request.version = state.version
+    if request.tried then state.repeats = state.repeats + 1 end
+    request.tried, request.version = true, state.version
     state.on_call(request.session, state.version)
     return self._renamed and state.served or nil
   end
@@ -120,7 +122,7 @@ function Calls:complete(request)
   request.dispatch = dispatcher(self, request)
   local response, problem
   repeat
-    request.version = nil
+    request.version, request.tried = nil, nil
     if not self._model.dispatches then request.dispatch() end -- a model that does not say when it sends
     response, problem = once(self, request)
     local again = problem and problem.superseded

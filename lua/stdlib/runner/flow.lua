@@ -165,10 +165,11 @@ local function fill(run)
   end
 end
 
+local function all_done(run) return run.source.ended and #run.ahead == 0 and #run.open == 0 end
+
 local function over(run)
   if run.running > 0 or next(run.settling) then return false end
-  if run.state ~= "running" then return true end
-  return run.source.ended and #run.ahead == 0 and #run.open == 0
+  return run.state ~= "running" or all_done(run)
 end
 
 local function settle_left(run)
@@ -258,6 +259,7 @@ function M.run(run)
     if not run.poked then fiber.park() end
     run.pump_parked, run.poked = false, false
   end
+  if run.state == "draining" and all_done(run) then run.why = nil end -- what it was to leave out was already done
 end
 
 return M

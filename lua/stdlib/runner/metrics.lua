@@ -1,13 +1,11 @@
 --- A run in numbers for Prometheus: its text format, served at /metrics.
 local http_server = require "agentbox.http_server"
 local os_ = require "agentbox.sys.os"
+local tallies = require "agentbox.runner.tally"
 
 local M = {}
 
 local TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
--- Upper bounds of the histogram of durations: what the tally counts in is a quarter wide, six of them are one here.
-local STEP, EACH, LAST = math.log(1.25), 6, 72
 
 local function escape(value)
   return (tostring(value):gsub("[\\\"\n]", { ["\\"] = "\\\\", ['"'] = '\\"', ["\n"] = "\\n" }))
@@ -56,16 +54,11 @@ local function by(label, map)
 end
 
 local function durations(tally)
-  local list, below, at = {}, 0, 0
-  for bound = EACH, LAST, EACH do
-    while at <= bound do
-      below, at = below + (tally._buckets[at] or 0), at + 1
-    end
-    list[#list + 1] = { { le = ("%.6g"):format(0.001 * math.exp(bound * STEP)) }, below, "_bucket" }
-  end
-  list[#list + 1] = { { le = "+Inf" }, tally._timed, "_bucket" }
+  local list, within, n = {}, tally:histogram()
+  for i, bound in ipairs(tallies.BOUNDS) do list[i] = { { le = ("%g"):format(bound) }, within[i], "_bucket" } end
+  list[#list + 1] = { { le = "+Inf" }, n, "_bucket" }
   list[#list + 1] = { nil, tally.duration_s, "_sum" }
-  list[#list + 1] = { nil, tally._timed, "_count" }
+  list[#list + 1] = { nil, n, "_count" }
   return list
 end
 
@@ -100,6 +93,7 @@ end
 local function model(text, run)
   local agent = run.models.agent
   text:add("counter", "model_calls_total", "Calls that were begun.", agent.gate.entered)
+  text:add("counter", "model_tries_repeated_total", "Tries of calls that failed and were made again.", agent.repeats)
   text:add("gauge", "model_calls_running", "Calls in flight.", agent.gate.running)
   text:add("gauge", "model_calls_waiting", "Calls that wait for a retry or for room.", agent:waiting())
   text:add("counter", "tokens_total", "Tokens of calls, where the server told them.",

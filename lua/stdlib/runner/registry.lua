@@ -58,7 +58,7 @@ function M.tell(run)
   doc.rollouts, doc.solved, doc.scored, doc.unscored = numbers.rollouts, numbers.solved, numbers.scored, numbers.unscored
   doc.running, doc.rate, doc.wall_s, doc.total = stats.running, stats.rate, numbers.wall_s, run.opts.total
   doc.by_class = json.object(numbers.by_class)
-  doc.why = run.why
+  doc.why, doc.paused = run.why, stats.paused or nil
   return fs.write(run.run_dir .. "/progress.json", json.encode(doc) .. "\n")
 end
 

@@ -1,14 +1,13 @@
 --- What a run has done so far, in numbers that do not grow with it.
+local sketch = require "agentbox.store.sketch"
 local time = require "agentbox.time"
 
 local M = {}
 
--- Durations are counted in buckets, each a quarter wider than the one before: percentiles to within 12 %, and none beyond the
--- shortest and the longest.
-local STEP = math.log(1.25)
 local WINDOW_S = 60
 
-local function bucket_of(seconds) return seconds <= 0.001 and 0 or math.ceil(math.log(seconds / 0.001) / STEP) end
+--- Upper bounds of the histogram of durations, in seconds.
+M.BOUNDS = { 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600 }
 
 ---@class agentbox.Tally
 ---@field rollouts integer      # members that ended for good
@@ -25,7 +24,7 @@ function M.new()
       closed = 0, whole = 0, partial = 0, dropped = 0, zero_signal = 0,
     },
     waste = { rollouts = 0, steps = 0, tokens = 0, seconds = 0 }, quarantined = {}, bad_tasks = 0,
-    duration_s = 0.0, _buckets = {}, _timed = 0, _shortest = math.huge, _longest = 0.0, _seconds = {}, _streak = 0,
+    duration_s = 0.0, _durations = sketch.new(), _within = {}, _seconds = {}, _streak = 0,
   }, Tally)
 end
 
@@ -65,10 +64,11 @@ function Tally:ended(result, kept)
   end
   if kept then return end
   if result.duration_s then
-    count(self._buckets, bucket_of(result.duration_s))
-    self._shortest = math.min(self._shortest, result.duration_s)
-    self._longest = math.max(self._longest, result.duration_s)
-    self._timed, self.duration_s = self._timed + 1, self.duration_s + result.duration_s
+    self._durations:add(result.duration_s)
+    self.duration_s = self._durations.sum
+    for i, bound in ipairs(M.BOUNDS) do
+      if result.duration_s <= bound then count(self._within, i) end
+    end
   end
   local second = time.monotonic() // 1
   if not self._seconds[second] then -- the last minute is all that is asked for
@@ -104,17 +104,15 @@ end
 --- The duration that a share `p` of the rollouts did not exceed.
 ---@param p number
 ---@return number? seconds
-function Tally:percentile(p)
-  if self._timed == 0 then return nil end
-  local keys, below = {}, 0
-  for key in pairs(self._buckets) do keys[#keys + 1] = key end
-  table.sort(keys)
-  for _, key in ipairs(keys) do
-    below = below + self._buckets[key]
-    if below >= p * self._timed then
-      return math.max(self._shortest, math.min(self._longest, 0.001 * math.exp((key - 0.5) * STEP)))
-    end
-  end
+function Tally:percentile(p) return self._durations:quantile(p) end
+
+--- How many took at most each of `BOUNDS`, and how many there were.
+---@return integer[] within
+---@return integer n
+function Tally:histogram()
+  local within = {}
+  for i = 1, #M.BOUNDS do within[i] = self._within[i] or 0 end
+  return within, self._durations.n
 end
 
 --- A copy of the numbers.

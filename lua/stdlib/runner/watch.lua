@@ -30,7 +30,7 @@ local Run = M.methods
 function Run:stats()
   local agent = self.models.agent
   return {
-    state = self.ended and "over" or self.state, running = self.running, open_groups = #self.open, position = self.source.position,
+    state = self.ended and "over" or self.state, paused = self.paused == true, running = self.running, open_groups = #self.open, position = self.source.position,
     calls = agent.gate.running, waiting_calls = agent:waiting(),
     full_s = self.store.full_since and time.now() - self.store.full_since or nil, version = agent.version,
     rate = self.tally:rate(), numbers = self.tally:numbers(),
@@ -74,7 +74,7 @@ function Run:summary()
   out.failure = self.failure and tostring(self.failure.msg) or nil
   out.reward_mean = out.scored > 0 and out.reward_sum / out.scored or nil
   local agent = self.models.agent
-  out.model_calls, out.restarted_calls = agent.gate.entered, agent.restarts
+  out.model_calls, out.restarted_calls, out.repeated_tries = agent.gate.entered, agent.restarts, agent.repeats
   out.prompt_tokens, out.completion_tokens = agent.prompt_tokens, agent.completion_tokens
   out.peaks = self.limits:peaks()
   out.peaks.rollouts = { peak = self.peak, max = self.opts.concurrency }
