@@ -30,7 +30,8 @@ local Run = M.methods
 function Run:stats()
   local agent = self.models.agent
   return {
-    state = self.ended and "over" or self.state, paused = self.paused == true, running = self.running, open_groups = #self.open, position = self.source.position,
+    state = self.ended and "over" or self.state, paused = self.paused == true, running = self.running,
+    open_groups = #self.open, position = self.source.position,
     calls = agent.gate.running, waiting_calls = agent:waiting(),
     full_s = self.store.full_since and time.now() - self.store.full_since or nil, version = agent.version,
     rate = self.tally:rate(), numbers = self.tally:numbers(),
