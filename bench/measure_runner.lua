@@ -54,16 +54,22 @@ local function sandboxes_s(count, at_once)
   return turnless_s("native", count, at_once) - turnless_s("free", count, at_once)
 end
 
-local function command_s(count, at_once)
-  local boxes = {}
-  for i = 1, at_once do boxes[i] = assert(ab.sandbox.create()) end
+--- Seconds of a command alone, of ten in each sandbox.
+local function command_s(boxes, at_once)
   local began = clock()
-  ab.async.each(numbers(at_once), function(i)
-    for _ = 1, count // at_once do assert(boxes[i]:exec "true") end
-  end)
-  local took = (clock() - began) / (count // at_once * at_once)
-  for _, box in ipairs(boxes) do box:close() end
-  return took
+  local count = TURNS * #boxes
+  ab.async.each(numbers(count), function(i) assert(boxes[i % #boxes + 1]:exec "true") end, { limit = at_once })
+  return (clock() - began) / count
+end
+
+--- What the parts cost alone: beside as many sandboxes as the run has, as the kernel needs more for each where there are
+--- many.
+local function alone(count, limits)
+  local boxes = {}
+  ab.async.each(numbers(count), function(i) boxes[i] = assert(ab.sandbox.create()) end, { limit = limits.creating })
+  local costs = { command = command_s(boxes, limits.commands), sandboxes = sandboxes_s(FEW, limits.creating) }
+  ab.async.each(boxes, function(box) box:close() end, { limit = limits.creating })
+  return costs
 end
 
 local function cpu_s()
@@ -91,7 +97,7 @@ local function measure(count, program)
   local samples = {}
   local limits = { creating = 16, commands = 32, judges = 32 } -- several times the cores, as the engine has turns of its own between
   local model = ab.model.open { model = "m", base_url = ("http://127.0.0.1:%d/v1"):format(server.port), timeout_s = 600 }
-  local before = { sandboxes = sandboxes_s(200, limits.creating), command = command_s(2000, limits.commands) }
+  local before = alone(count, limits)
   local cpu = cpu_s()
   local made = 0
   local run <close> = assert(ab.runner.start {
@@ -109,7 +115,7 @@ local function measure(count, program)
   local wall = clock() - began
   watcher:join()
   cpu = cpu_s() - cpu
-  local after = { sandboxes = sandboxes_s(200, limits.creating), command = command_s(2000, limits.commands) }
+  local after = alone(count, limits)
   server.said = server_says(server.port, "quit")
   local stored = 0
   for _, entry in ipairs(assert(ab.fs.list(sum.run_dir))) do
