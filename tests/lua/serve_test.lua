@@ -246,9 +246,28 @@ function M.test_groups_that_became_too_old_are_dropped_or_marked()
       local found = trainer:groups "max=9"
       if one == 2 then test.eq({ seqs(found), found[1].stale }, { { 1, 2 }, false }) end
       if one == 3 and stale == "keep" then test.eq({ seqs(found), found[1].stale }, { { 1, 2 }, true }) end
-      if one == 3 and stale == "drop" then test.eq({ #found, door.stale_groups, run.cursor }, { 0, 2, 2 }) end
+      if one == 3 and stale == "drop" then test.eq({ #found, run.tally.stale_groups, run.cursor }, { 0, 2, 2 }) end
     end
   end
+end
+
+-- Rollouts are over long before their groups are.
+function M.test_what_is_dropped_after_the_last_rollout_is_told()
+  local tmp <close> = runs.tmp()
+  local run <close> = runs.start {
+    tasks = runs.tasks(2), n = 2, policy = { version = 1 }, max_staleness = 0, out = tmp.path, run_id = "r",
+  }
+  local door <close> = open(run)
+  run:wait()
+  local trainer = connect(door)
+  trainer:ask("POST", "/v1/policy", { version = 2 })
+  test.eq(#trainer:groups "max=9", 0)
+  local told = {}
+  for line in assert(fs.read(run.run_dir .. "/events.jsonl")):gmatch "[^\n]+" do
+    local event = json.decode(line)
+    told[#told + 1] = event.seq and ("%s %d"):format(event.kind, event.seq) or event.kind
+  end
+  test.eq({ table.unpack(told, #told - 4) }, { "end", "connect", "policy", "stale_group 1", "stale_group 2" })
 end
 
 function M.test_back_pressure_and_weights()

@@ -269,9 +269,12 @@ function M.test_events_are_lines()
   lu.assertEquals(math.type(lines[1].t), "float")
   local s = assert(open())
   s:close()
-  local ok, problem = s:event "late"
-  lu.assertNil(ok)
-  lu.assertEquals(problem.code, "badarg")
+  assert(s:event "late") -- its groups are delivered after its end
+  assert(s:event "later")
+  lu.assertStrMatches(assert(fs.read(dir .. "/run-1/events.jsonl")), '.*"late"[^\n]*\n[^\n]*"later"[^\n]*\n')
+  assert(fs.remove(dir .. "/run-1", true))
+  local ok, problem = s:event "too late"
+  lu.assertEquals({ ok, problem.code }, { nil, "notfound" })
 end
 
 return M

@@ -1,8 +1,8 @@
 --- What happened to a run besides its rollouts: `events.jsonl`, one object a line with `t` and `kind`.
 ---
 --- A line is handed to the operating system at once, so that it survives the engine; it is synced with a rollout, at most
---- once a second, and at the end. Nothing is known from events alone, so a sync that fails is told and no more.
-local err = require "agentbox.err"
+--- once a second, and at the end. Nothing is known from events alone, so a sync that fails is told and no more. A run
+--- that is over has events too, while its groups are delivered: the file is opened for each of them.
 local fs = require "agentbox.sys.fs"
 local json = require "agentbox.json"
 local message = require "agentbox.log"
@@ -32,6 +32,13 @@ function M.open(run_dir)
   return self
 end
 
+local function open_file(self)
+  local problem
+  self._new = not fs.stat(self._path)
+  self._file, problem = fs.append_open(self._path)
+  return self._file, problem
+end
+
 --- Adds an event.
 ---@nodiscard
 ---@param kind string
@@ -39,12 +46,9 @@ end
 ---@return boolean? ok
 ---@return agentbox.Err? err
 function Events:add(kind, fields)
-  if self._closed then return nil, err.new("badarg", "the store is closed") end
   if not self._file then
-    local problem
-    self._new = not fs.stat(self._path)
-    self._file, problem = fs.append_open(self._path)
-    if not self._file then return nil, problem end
+    local file, problem = open_file(self)
+    if not file then return nil, problem end
   end
   local doc = json.object {}
   doc.t, doc.kind = time.now(), kind
@@ -52,7 +56,14 @@ function Events:add(kind, fields)
     if doc[key] == nil then doc[key] = value end
   end
   self._unsynced = true
-  return self._file:write(secret.redact(json.encode(doc)) .. "\n")
+  local ok, problem = self._file:write(secret.redact(json.encode(doc)) .. "\n")
+  if self._closed then self:_release() end
+  return ok, problem
+end
+
+function Events:_release()
+  self._file:close()
+  self._file = nil
 end
 
 --- Puts what was added on the disk, unless that was done a moment ago.
@@ -73,9 +84,9 @@ end
 function Events:close()
   if self._file then
     self:sync(true)
-    self._file:close()
+    self:_release()
   end
-  self._file, self._closed = nil, true
+  self._closed = true
 end
 
 return M
