@@ -416,7 +416,7 @@ end
 function M.model(role)
   local models = fiber.current():locals().models
   if models and models[role] then return models[role] end
-  return nil, err.new("config", ("no model has the role '%s' here: give it to the run as models.%s"):format(role, role))
+  return nil, err.new("config", ("no model has the role '%s' here: give it as models.%s, in agentbox.yaml or to ab.runner.start"):format(role, role))
 end
 
 return M

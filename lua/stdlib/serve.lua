@@ -225,7 +225,7 @@ local function status(self)
     closed = run.closed, unacknowledged = run:_unacknowledged(), max_lead = run.opts.max_lead,
     running = stats.running, rollouts = numbers.rollouts, solved = numbers.solved, scored = numbers.scored,
     unscored = numbers.unscored, stale = numbers.stale,
-    stale_groups = self.stale_groups, tasks = self._inbox and self._inbox.count or nil, consumer = self.consumer,
+    stale_groups = numbers.stale_groups, tasks = self._inbox and self._inbox.count or nil, consumer = self.consumer,
     failure = run.failure and run.failure.msg or nil, slowest = json.array(run:slowest(5)),
   } }
 end
@@ -275,7 +275,7 @@ function M.open(run, given)
       .. "their groups lack; go on with groups of %d, or begin another run"):format(before, size, before))
   end
   local self = setmetatable({
-    run = run, stale_groups = 0, _inbox = opts.inbox, _instance = rand.uuid4(), _stale = opts.stale,
+    run = run, _inbox = opts.inbox, _instance = rand.uuid4(), _stale = opts.stale,
   }, Serve)
   recall(self)
   local ok, problem = true, nil

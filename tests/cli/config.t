@@ -65,3 +65,29 @@ $ cd u && agentbox version
 $ cd u && agentbox run x
 agentbox: TMP/u/agentbox.yaml:3: sandbox.limits.memmory_mb: unknown key, did you mean 'memory_mb'?
 [exit 2]
+
+Models of roles: a verifier that asks a judge finds the one that the file names, in a run of one and of many.
+
+$ mkdir -p r/t && echo '{"task_id": "t", "description": "d", "artifacts": ["**"], "verifier": {"type": "llm_judge", "params": {"rubric": "r"}}}' > r/t/task.json && echo 'return function() return [[{"reason": "half", "score": 0.5}]] end' > r/judge.lua
+[exit 0]
+
+$ cd r && agentbox run t | head -1
+agentbox: run: no model has the role 'judge' here: give it as models.judge, in agentbox.yaml or to ab.runner.start
+status=error reward=- steps=0
+[exit 0]
+
+$ cd r && printf 'models:\n  judge: {model: "lua:judge.lua"}\n' > agentbox.yaml && agentbox run t | head -1 && agentbox run-dir . --n 2 --run-id a 2>/dev/null | grep ^reward && agentbox rescore trajectories/a --tasks . | sed 's/.*: //'
+status=success reward=0.5 steps=0
+reward    mean 0.5 over the 2 scored
+2 rollouts, 2 judged, 0 of them unscored
+[exit 0]
+
+$ cd r && printf 'models:\n  agent: {model: m}\n' > agentbox.yaml && agentbox run t
+agentbox: run: models.agent: the agent's model is the section `model`, or --model
+Try 'agentbox run --help' for more information.
+[exit 2]
+
+$ cd r && printf 'models:\n  judge: {base_url: "http://127.0.0.1:1/v1"}\n' > agentbox.yaml && agentbox run-dir .
+agentbox: run: models.judge: model, its name, is missing
+Try 'agentbox run-dir --help' for more information.
+[exit 2]

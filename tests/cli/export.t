@@ -16,6 +16,7 @@ $ cat > make.lua <<'EOF'
 $ agentbox script make.lua && agentbox export runs/r -f trl -o rows.jsonl
 trl never carries: messages; calls that failed; tool timings; requests
 skipped 1: unscored (first: g/3)
+trajectories taken: 3
 rows.jsonl
 [exit 0]
 
@@ -27,6 +28,7 @@ $ agentbox export runs/r -f trl -o rows.jsonl --status success; wc -l < rows.jso
 trl never carries: messages; calls that failed; tool timings; requests
 skipped 2: filtered: status failed (first: g/1)
 skipped 1: filtered: status error (first: g/3)
+trajectories taken: 1
 rows.jsonl
 1
 [exit 0]
@@ -49,12 +51,12 @@ skipped 1: filtered: status success (first: g/0)
 skipped 2: filtered: status failed (first: g/1)
 skipped 1: filtered: status error (first: g/3)
 agentbox: export: no trajectory of the input can be written in this format
-Try 'agentbox export --help' for more information.
+`agentbox traj check` says what may be trained on and why the rest may not; docs/training.md has what to do about it.
 [exit 2]
 
 $ agentbox export runs/r -f trl -o ids.jsonl --min-reward 7 -q; wc -l < ids.jsonl
 agentbox: export: no trajectory of the input can be written in this format
-Try 'agentbox export --help' for more information.
+`agentbox traj check` says what may be trained on and why the rest may not; docs/training.md has what to do about it.
 1
 [exit 0]
 

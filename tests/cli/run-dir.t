@@ -42,6 +42,11 @@ agentbox: run-dir: the run was made with other settings: agent.max_steps was 40,
 Begin a new run, or mix them knowingly with --allow-changes.
 [exit 2]
 
+$ agentbox run-dir tasks --run-id first
+agentbox: cannot record into trajectories: run first is in trajectories already
+Go on with it (--resume), or give the new one another --run-id.
+[exit 2]
+
 Not all solved is 1; what fails for no fault of the policy is told.
 
 $ agentbox run-dir tasks --limit 2 2>/dev/null | grep -e done -e trust

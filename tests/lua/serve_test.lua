@@ -247,6 +247,8 @@ function M.test_groups_that_became_too_old_are_dropped_or_marked()
       if one == 2 then test.eq({ seqs(found), found[1].stale }, { { 1, 2 }, false }) end
       if one == 3 and stale == "keep" then test.eq({ seqs(found), found[1].stale }, { { 1, 2 }, true }) end
       if one == 3 and stale == "drop" then test.eq({ #found, run.tally.stale_groups, run.cursor }, { 0, 2, 2 }) end
+      local told = table.concat(require "agentbox.cli._summary".lines(run:summary()), "\n")
+      test.eq(told:find "too old   2 groups were not given out" ~= nil, one == 3 and stale == "drop")
     end
   end
 end

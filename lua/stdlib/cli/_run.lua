@@ -124,6 +124,40 @@ function M.model(config, max_tries)
   return served(config, max_tries)
 end
 
+local function of_section(role, section)
+  local file = require "agentbox.models.file"
+  if role == "agent" then return usage "models.agent: the agent's model is the section `model`, or --model" end
+  if not section.model then return usage(("models.%s: model, its name, is missing"):format(role)) end
+  if file.is(section.model) then return of_file(section.model) end
+  local model, err = require "agentbox.model".configured(section)
+  if err then err.msg = ("models.%s: %s"):format(role, err.msg) end
+  return model, err
+end
+
+local function close_all(models)
+  for _, model in pairs(models) do model:close() end
+end
+
+---The models that the section `models` names by role, for verifiers and tools that ask one. Closed together.
+---@async
+---@param config agentbox.Config
+---@return table<string, agentbox.Model>?
+---@return table? err
+function M.roles(config)
+  local sections, err = config:get "models"
+  if err then return nil, err end
+  local out = setmetatable({}, { __close = close_all })
+  if require "agentbox.json".is_array(sections) then sections = nil end -- AgentBox's name for the list of students
+  for role, section in pairs(sections or {}) do
+    out[role], err = of_section(role, section)
+    if not out[role] then
+      close_all(out)
+      return nil, err
+    end
+  end
+  return out
+end
+
 ---Reads the configuration and fixes every setting for this task.
 ---@async
 ---@param args table

@@ -102,6 +102,7 @@ function M.lines(sum)
     row("attempts", ("%d, of which %d were made again (%s)"):format(sum.attempts, sum.retries, counts(sum.failed_attempts)))
   end
   if sum.stale > 0 then row("stale", ("%d attempts were ended for new weights and made again"):format(sum.stale)) end
+  if sum.stale_groups > 0 then row("too old", ("%d groups were not given out: they had waited for too many versions"):format(sum.stale_groups)) end
   local times = M.duration(sum.wall_s)
   if sum.p50_s then
     times = times .. (", a rollout %s (p50), %s (p90), %s (p99)"):format(M.duration(sum.p50_s), M.duration(sum.p90_s),

@@ -55,7 +55,9 @@ local function print_result(args, result)
     return
   end
   for _, path in ipairs(result.files) do io.stdout:write(path, "\n") end
-  if not args.quiet then io.stderr:write(export.report(args.format or "art", result)) end
+  if args.quiet then return end
+  io.stderr:write(export.report(args.format or "art", result))
+  if #result.files > 0 then io.stderr:write(("trajectories taken: %d\n"):format(result.written)) end
 end
 
 local NUMBERS = { min_reward = "number", max_reward = "number", best = "integer", max_tokens = "integer" }
@@ -95,7 +97,10 @@ function M.run(args)
   if not result then return nil, err end
   print_result(args, result)
   if #result.files == 0 then
-    return nil, { code = "usage", msg = "export: no trajectory of the input can be written in this format" }
+    return nil, {
+      code = "usage", msg = "export: no trajectory of the input can be written in this format",
+      hint = "`agentbox traj check` says what may be trained on and why the rest may not; docs/training.md has what to do about it.",
+    }
   end
   return 0
 end

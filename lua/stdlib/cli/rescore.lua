@@ -4,10 +4,10 @@ local M = {
   summary = "judge stored rollouts again",
   description = "Judges every rollout of RUN with the task's verifier, or another one, and writes a run with the new rewards; RUN stays "
       .. "as it is. Verifiers that look at files need records that kept them: tasks whose artifacts are [\"**\"]. With --model, verifiers "
-      .. "find it as the role 'judge'.",
+      .. "find it as the role 'judge'; without, that is models.judge of agentbox.yaml.",
   arguments = { { "run", "a run's folder, or any file of records" } },
   options = {
-    { "--tasks", "PATH", "the tasks that were run: a folder, a .jsonl or a .csv" },
+    { "--tasks", "PATH", "the tasks that were run: a folder, a .jsonl or a .csv (required)" },
     { "-o --out", "DIR", "where the new run goes", default = "trajectories" },
     { "--run-id", "ID", "name of the new run (default: a new one)" },
     { "--verifier", "NAME", "score with this verifier instead of the tasks' own" },
@@ -27,16 +27,19 @@ function M.run(args)
   if not args.tasks then return nil, { code = "usage", msg = "rescore: option '--tasks' is required" } end
   local config, err = parts.config(args)
   if not config then return nil, err end
-  local sandbox, judge, sum
+  local sandbox, roles, sum
   sandbox, err = parts.sandbox(config)
   if not sandbox then return nil, err end
+  roles, err = parts.roles(config)
+  if not roles then return nil, err end
+  local _ <close> = roles
   if args.model then
-    judge, err = parts.model(config)
-    if not judge then return nil, err end
+    roles.judge, err = parts.model(config)
+    if not roles.judge then return nil, err end
   end
   sum, err = require "agentbox.rescore".run {
     input = args.run, out = args.out or "trajectories", run_id = args.run_id, verifier = args.verifier, tasks = args.tasks,
-    sandbox = sandbox, models = { judge = judge }, any_version = args.any_version,
+    sandbox = sandbox, models = roles, any_version = args.any_version,
   }
   if not sum then return nil, err end
   if args.json then

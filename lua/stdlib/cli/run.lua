@@ -154,6 +154,11 @@ function M.run(args)
   model, err = parts.model(config)
   if not model then return nil, err end
   local _ <close> = model
+  local roles
+  roles, err = parts.roles(config)
+  if not roles then return nil, err end
+  local _ <close> = roles
+  require "agentbox.sys.fiber".current():locals().models = roles
   local opts
   opts, err = options(config, args, task, model)
   if not opts then return nil, err end

@@ -152,11 +152,11 @@ local function preparer(config, args)
   end
 end
 
-local function runner_options(args, config, model, place, command)
+local function runner_options(args, config, models, place, command)
   local straggler = args.straggler and { factor = args.straggler, busy_factor = args.straggler_busy } or nil
   local tasks = args.dir and (require "agentbox.fs".realpath(args.dir) or args.dir) or nil
   return {
-    tasks = args.dir, model = model, n = args.n, group_size = args.group_size, limit = args.limit,
+    tasks = args.dir, models = models, n = args.n, group_size = args.group_size, limit = args.limit,
     concurrency = args.concurrency, out = place.out, run_id = place.run_id, resume = args.resume ~= nil,
     retry_errors = args.retry_errors, attempts = args.attempts, max_errors = args.max_errors, quarantine = args.quarantine,
     oversample = args.oversample, min_group = args.min_group, straggler = straggler, group_timeout_s = args.group_timeout_s,
@@ -164,7 +164,7 @@ local function runner_options(args, config, model, place, command)
     limits = { creating = args.max_creating, commands = args.max_commands, judges = args.max_judges },
     metrics = args.metrics and { listen = args.metrics, token = require "agentbox.sys.os".env "AGENTBOX_TOKEN" } or nil,
     meta = {
-      tasks = tasks, model = model.name, identity = identity_of(config), args = remembered(args, command), command = command.name,
+      tasks = tasks, model = models.agent.name, identity = identity_of(config), args = remembered(args, command), command = command.name,
     },
   }
 end
@@ -229,6 +229,11 @@ local function view_of(args, run, total)
   return require(live and "agentbox.cli._live" or "agentbox.cli._progress").new(run, total)
 end
 
+local HINTS = {
+  busy = "That process runs it; `agentbox ps` shows it. Wait for its end, or stop it.",
+  exists = "Go on with it (--resume), or give the new one another --run-id.",
+}
+
 local function execute(args, opts, total, command)
   opts.total = total
   local async, json = require "agentbox.async", require "agentbox.json"
@@ -247,8 +252,7 @@ local function execute(args, opts, total, command)
   local started, err = require "agentbox.runner".start(opts)
   if not started then
     if err.code == "task" or err.code == "config" then return nil, err end
-    err.hint = err.hint or err.code == "busy" and "That process runs it; `agentbox ps` shows it. Wait for its end, or stop it."
-      or "Make room or permit it there, or name another folder with --out."
+    err.hint = err.hint or HINTS[err.code] or "Make room or permit it there, or name another folder with --out."
     return nil, err
   end
   local run <close> = started
@@ -268,6 +272,7 @@ local function execute(args, opts, total, command)
   end
   local sum = run:wait()
   while door and not state.interrupted and not door:wait(0.5) do end -- luacheck: ignore 542
+  sum.stale_groups = run:summary().stale_groups -- also what became too old after the last rollout
   for _, fiber in ipairs(signals) do fiber:cancel() end
   view:close()
   report(args, run, sum, state, command.name)
@@ -308,15 +313,17 @@ function M.run(args, command)
     if not same then return nil, err end
   end
   place = place or { out = config:value "run.out", run_id = args.run_id or require "agentbox.sys.rand".uuid4() }
-  local total, model
+  local total, models
   if args.dir then
     total, err = total_of(args)
     if not total then return nil, err end
   end
-  model, err = parts.model(config)
-  if not model then return nil, err end
-  local _ <close> = model
-  local opts = runner_options(args, config, model, place, command)
+  models, err = parts.roles(config)
+  if not models then return nil, err end
+  local _ <close> = models
+  models.agent, err = parts.model(config)
+  if not models.agent then return nil, err end
+  local opts = runner_options(args, config, models, place, command)
   if command.ready then command.ready(opts, args) end
   return execute(args, opts, not command.open and total or nil, command)
 end

@@ -83,6 +83,7 @@ local function group_counts(text, run, n)
   local kinds = { whole = n.groups.whole, partial = n.groups.partial, dropped = n.groups.dropped }
   text:add("counter", "groups_total", "Groups that were closed.", by("kind", kinds))
   text:add("counter", "groups_zero_signal_total", "Of them those whose raw outcomes are all the same.", n.groups.zero_signal)
+  text:add("counter", "groups_stale_total", "Of them those that were too old to be given out.", n.stale_groups)
   text:add("gauge", "groups_open", "Groups that have begun.", #run.open)
   text:add("gauge", "groups_unacknowledged", "Closed groups that nobody acknowledged.", run:_unacknowledged())
   text:add("gauge", "groups_max_lead", "How many of those stop new groups.", run.opts.max_lead)

@@ -19,7 +19,7 @@ Tally.__index = Tally
 function M.new()
   return setmetatable({
     began = time.monotonic(), rollouts = 0, attempts = 0, solved = 0, scored = 0, unscored = 0, reward_sum = 0,
-    steps = 0, tokens = 0, retries = 0, kept = 0, stale = 0, evicted = 0,
+    steps = 0, tokens = 0, retries = 0, kept = 0, stale = 0, stale_groups = 0, evicted = 0,
     by_status = {}, by_class = {}, by_stop = {}, failed_attempts = {}, groups = {
       closed = 0, whole = 0, partial = 0, dropped = 0, zero_signal = 0,
     },

@@ -106,7 +106,7 @@ local function text_of(door, group, formats, known)
 end
 
 local function drop(door, group)
-  door.stale_groups = door.stale_groups + 1
+  door.run.tally.stale_groups = door.run.tally.stale_groups + 1
   door.run:_event("stale_group", { seq = group.seq, id = group.id, task_id = group.task_id })
   return door.run:ack(group)
 end
