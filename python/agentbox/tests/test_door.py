@@ -93,6 +93,22 @@ def test_an_engine_that_was_killed_is_waited_for(make, run):
     assert engine.wait(30) == 0
 
 
+def test_what_was_used_is_not_too_old(make, run):
+    engine = make(Engine, run, make(Model), "--group-size", "2", "-c", "1", "--weights", "1", "--max-staleness", "0").start()
+    with agentbox.connect(engine.url) as door:
+        door.send_tasks([task("a"), task("b"), task("c")])
+        door.end_tasks()
+        used = next(door.groups())  # and the trainer dies before it says so
+        wait_for(lambda: door.status()["state"] == "over")
+        door.policy(2)
+    with agentbox.connect(engine.url) as door:
+        assert list(door.groups(done={used.seq})) == []
+    assert engine.wait(30) == 0
+    with open(f"{run}/events.jsonl", encoding="utf-8") as lines:
+        kinds = [(event["kind"], event.get("seq")) for event in map(json.loads, lines)]
+    assert [seq for kind, seq in kinds if kind == "stale_group"] == [2, 3]
+
+
 def test_a_run_that_broke_meanwhile_is_no_end(make, run):
     model = make(Model, broken=lambda n: n > 2)
     engine = make(Engine, run, model, "--group-size", "2", "-c", "1", "--attempts", "1", "--max-errors", "1").start()

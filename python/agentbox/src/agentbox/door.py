@@ -81,13 +81,15 @@ class Door:
 
         A group that was given out and is not acknowledged does not come again in this loop, but in the next one."""
         after = 0
+        if done:
+            # Before anything is given out: what became too old meanwhile would be dropped as if nobody had used it.
+            closed = self.status()["closed"]
+            self._ack([seq for seq in range(self.info["cursor"] + 1, closed + 1) if seq in done])
         while not self._ended:
             answer = self.fetch(after, ahead, wait_s, formats)
             for group in answer["groups"]:
                 after = group.seq
-                if group.seq in done:
-                    self.ack(group)
-                elif group.seq not in self._acked:
+                if group.seq not in self._acked:
                     yield group
             if answer["groups"]:
                 continue
@@ -101,7 +103,9 @@ class Door:
 
     def ack(self, *groups: Group) -> None:
         """Acknowledges groups, in any order. When this returns, nobody gets them again."""
-        seqs = [group.seq for group in groups if group.seq not in self._acked]
+        self._ack([group.seq for group in groups if group.seq not in self._acked])
+
+    def _ack(self, seqs: List[int]) -> None:
         if not seqs:
             return
         answer = self._ask("POST", "/v1/ack", {"seq": seqs})
