@@ -57,21 +57,33 @@ local function match_parts(pats, parts)
   return p > #pats
 end
 
----@class agentbox.Glob
----@field match fun(path: string): boolean
+local function compile_one(glob)
+  local pats = {}
+  for _, part in ipairs(split(glob)) do pats[#pats + 1] = part == "**" and part or component(part) end
+  if not glob:find("/", 1, true) and pats[1] ~= "**" then table.insert(pats, 1, "**") end
+  -- `dir/**` means what lies below dir, not dir itself.
+  return { pats = pats, below = glob:sub(-3) == "/**" and #pats or nil }
+end
+
+-- The same few patterns are asked for by every rollout.
+local MAX_KNOWN = 256
+local known, known_count = {}, 0
+
+local function compiled_of(glob)
+  local one = known[glob]
+  if one then return one end
+  if known_count == MAX_KNOWN then known, known_count = {}, 0 end
+  one = compile_one(glob)
+  known[glob], known_count = one, known_count + 1
+  return one
+end
 
 --- Compiles a list of patterns; the result says whether a relative path matches any of them.
 ---@param globs string[]
 ---@return fun(path: string): boolean
 function M.compile(globs)
   local compiled = {}
-  for _, glob in ipairs(globs) do
-    local pats = {}
-    for _, part in ipairs(split(glob)) do pats[#pats + 1] = part == "**" and part or component(part) end
-    if not glob:find("/", 1, true) and pats[1] ~= "**" then table.insert(pats, 1, "**") end
-    -- `dir/**` means what lies below dir, not dir itself.
-    compiled[#compiled + 1] = { pats = pats, below = glob:sub(-3) == "/**" and #pats or nil }
-  end
+  for i, glob in ipairs(globs) do compiled[i] = compiled_of(glob) end
   return function(path)
     local parts = split(path)
     for _, one in ipairs(compiled) do

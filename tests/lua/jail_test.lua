@@ -48,6 +48,16 @@ function M.test_globs()
   end
 end
 
+function M.test_many_globs_are_each_their_own()
+  for round = 1, 2 do
+    for i = 1, 600 do
+      local matches = glob.compile { ("f%d/*.txt"):format(i) }
+      lu.assertTrue(matches(("f%d/a.txt"):format(i)), round .. " " .. i)
+      lu.assertFalse(matches(("f%d/a.txt"):format(i + 1)), i)
+    end
+  end
+end
+
 function M.test_a_hostile_glob_ends()
   local matches = glob.compile { ("**/"):rep(30) .. "x" }
   lu.assertFalse(matches(("a/"):rep(60) .. "b"))
