@@ -311,6 +311,9 @@ function M.tool_loop(opts) return require("agentbox.agents.tool_loop").new(opts)
 ---@return fun(ctx: agentbox.Ctx): string, any
 function M.dialogue(opts) return require("agentbox.agents.dialogue").new(opts) end
 
+local NO_AGENT = "There are tool_loop, shell, oracle and idle; another one is a module, by its name with a dot, in an overlay "
+    .. "(agentbox -L DIR, lua_path in agentbox.yaml)."
+
 --- An agent, whatever was given: nil is the tool loop, a name a module, a table the loop's options.
 ---@param what nil|string|function|table
 ---@return function? agent
@@ -324,7 +327,7 @@ function M.resolve(what)
   local ok, found = pcall(require, module)
   if not ok then
     local missing = tostring(found):find("module '" .. module .. "' not found", 1, true)
-    return nil, err.new("config", missing and "unknown agent: " .. what or tostring(found))
+    return nil, err.new("config", missing and "unknown agent: " .. what or tostring(found), missing and { hint = NO_AGENT } or nil)
   end
   local agent = type(found) == "table" and found.new and found.new() or found
   if type(agent) ~= "function" then return nil, err.new("config", module .. " does not return an agent") end

@@ -147,7 +147,9 @@ function M.get(name)
   if not tostring(result):find("module 'agentbox.tools." .. name .. "' not found", 1, true) then
     return nil, tostring(result)
   end
-  return nil, ("unknown tool: %s%s"):format(name, schema.suggest(name, M.BUILTINS))
+  local near = schema.suggest(name, M.BUILTINS)
+  if near == "" then near = ("; built in are %s; another one is a file (--tool), or in an overlay"):format(table.concat(M.BUILTINS, ", ")) end
+  return nil, ("unknown tool: %s%s"):format(name, near)
 end
 
 -- ---------------------------------------------------------------- selection

@@ -9,6 +9,7 @@ local fiber = require "agentbox.sys.fiber"
 local fs = require "agentbox.fs"
 local guard = require "agentbox.tool.guard"
 local protect = require "agentbox.verify.protect"
+local cut = require "agentbox.text".cut
 local schema = require "agentbox.schema"
 
 local M = {}
@@ -19,6 +20,9 @@ local TYPES = {
   llm_judge = "llm_judge", python = "python", harbor = "harbor",
 }
 
+--- Those that read params of a form of their own.
+local READ = { files = true, llm_judge = true, python = true }
+
 --- For one verifier, beside what its commands are allowed.
 local LIMITS = { timeout_s = 600, cpu_s = 60, memory_mb = 512 }
 --- Over a long command of the task's own: for making sandboxes and collecting tests.
@@ -26,12 +30,15 @@ local MARGIN_S = 300
 
 -- ---------------------------------------------------------------- finding
 
+local HINT = "A verifier is a module %s.lua in an overlay (agentbox -L DIR, lua_path in agentbox.yaml), or a file: --verifier FILE.lua."
+
 local function module_verifier(name)
   local module = name:find(".", 1, true) and name or "agentbox.verifiers." .. name
   local ok, found = pcall(require, module)
   if not ok then
     local missing = tostring(found):find("module '" .. module .. "' not found", 1, true)
-    return nil, err.new("verifier", missing and "unknown verifier: " .. name or tostring(found))
+    return nil, err.new("verifier", missing and "unknown verifier: " .. name or tostring(found),
+      missing and { hint = HINT:format((module:gsub("%.", "/"))) } or nil)
   end
   local fn = type(found) == "table" and found.run or found
   if type(fn) ~= "function" then return nil, err.new("verifier", module .. " does not return a verifier") end
@@ -91,6 +98,19 @@ function M.resolve(given, spec)
   end
   local fn, problem = module_verifier(name or spec.type)
   return fn, problem, name or spec.type
+end
+
+--- Whether a task's own verifier can read what the task tells it: a mistake is known before a model is asked.
+---@async
+---@param task agentbox.Task
+---@return true? fine
+---@return agentbox.Err? err   # code `task`
+function M.check(task)
+  local spec = task.verifier
+  local read = READ[spec.type] and require("agentbox.verifiers." .. spec.type).read
+  if not read then return true end
+  local opts, problem = read(spec.params or task.params, task)
+  return opts and true, problem
 end
 
 -- ---------------------------------------------------------------- running
@@ -153,7 +173,10 @@ local function verdict_of(value, text, facts, spec)
     reward, problem, components = from_named(value)
     if problem then return bad_value(problem) end
   end
-  if not finite(reward) then return bad_value("the verifier's number is " .. tostring(reward)) end
+  if not finite(reward) then
+    return bad_value(("the verifier gave %s: a number is wanted, true or false, or a table of named numbers"):format(
+      type(reward) == "string" and ("the text %q"):format(cut(reward, 60)) or tostring(reward)))
+  end
   for name, number in pairs(facts.agents or {}) do
     if not finite(number) then return bad_value(("the reward of %s is %s"):format(tostring(name), tostring(number))) end
   end

@@ -89,3 +89,10 @@ saved out/t_<*>.json
 <*>
 trajectories=1 groups=0 problems=0
 [exit 3]
+
+A server that is not there is told at once, not after all tries of the first rollouts.
+
+$ mkdir -p many/t && echo '{"task_id": "t", "description": "d", "verifier": {"command": "true"}}' > many/t/task.json; agentbox run-dir many -m m --base-url http://127.0.0.1:1/v1 2>told >/dev/null & pid=$!; until grep -qs wait told || ! kill -0 $pid; do sleep 0.05; done; kill -TERM $pid; wait $pid; echo $?; head -1 told
+130
+agentbox: model: could not connect to 127.0.0.1:1: Connection refused; calls that wait to be made again: 1
+[exit 0]

@@ -146,6 +146,7 @@ $ echo 'return require("agentbox.tool").define { api = 1, name = "bad", descript
 [exit 0]
 
 $ echo '[{"tool_calls":[{"name":"bad","arguments":{}}]},"ok"]' > bad.json; agentbox run count -m scripted:bad.json --tool bad.lua -o bad && grep -ho '"content": "ERROR[^"]*"' bad/*.json
+agentbox: warn: the tool bad raised: bad.lua:1: attempt to concatenate a nil value (told once; the records have each with its traceback)
 status=success reward=1.0 steps=1
 saved bad/count_<*>.json
 "content": "ERROR: bad failed: bad.lua:1: attempt to concatenate a nil value"

@@ -23,3 +23,12 @@ $ agentbox completion csh
 agentbox: no completion for 'csh'; there is bash, zsh and fish
 Try 'agentbox completion --help' for more information.
 [exit 2]
+
+The tool of the README, the verifier of the page on tasks and the tests of the page on Lua hold together.
+
+$ block() { awk -v from="$2" 'index($0, from) && !on { on = 1 } on && /^```/ { exit } on' "$SRC/$1"; }; mkdir -p lab; block README.md 'return require("agentbox.tool").define' > line_count.lua; block docs/tasks.md 'return function(ev)' > lab/csv_fix.lua; block docs/lua.md 'local test = require' > doc_test.lua; agentbox -L . test doc_test.lua
+ok 1 - doc_test.lua: test_the_tool
+ok 2 - doc_test.lua: test_the_verifier
+1..2
+2 passed, 0 failed, 0 skipped
+[exit 0]

@@ -28,7 +28,7 @@ task=fix_fizzbuzz run=ID id=ID
 status=success reward=1.0 stop=final_answer
 steps=1 tool_calls=1 duration=N s
 verify command: <*>
-verify exit=0 success=true
+verify exit=0 success=true: 12 tests passed
 ...
 last tools:
   step 0  write_file
@@ -112,10 +112,12 @@ agentbox: unknown tool: read_fiel (did you mean "read_file"?)
 
 $ agentbox run fix_fizzbuzz -o x --verifier nope
 agentbox: unknown verifier: nope
+A verifier is a module agentbox/verifiers/nope.lua in an overlay (agentbox -L DIR, lua_path in agentbox.yaml), or a file: --verifier FILE.lua.
 [exit 2]
 
 $ agentbox run fix_fizzbuzz -o x --agent nope
 agentbox: unknown agent: nope
+There are tool_loop, shell, oracle and idle; another one is a module, by its name with a dot, in an overlay (agentbox -L DIR, lua_path in agentbox.yaml).
 [exit 2]
 
 $ agentbox run fix_fizzbuzz -o x --backend nope
@@ -173,3 +175,32 @@ $ agentbox run fix_fizzbuzz -o out6 <&- >&- 2>&-
 
 $ agentbox run fix_fizzbuzz -o out7 >&-; grep -c status= out7/*/* | grep -v ':0$'
 [exit 1]
+
+What an author must know of a tool or a verifier that goes wrong is told at once, and shown.
+
+$ echo "return require('agentbox.tool').define { api = 1, name = 'probe', description = 'd', parameters = {}, run = function() error 'boom' end }" > probe.lua; echo '[{"tool_calls": [{"name": "probe", "arguments": {}}]}, {"tool_calls": [{"name": "probe", "arguments": {}}]}, "done"]' > probe.json; mkdir -p slow && echo '{"task_id": "slow", "description": "d", "verifier": {"command": "sleep 60", "timeout_s": 0.3}}' > slow/task.json; agentbox run slow -o shown -m scripted:probe.json --tool probe.lua 2>&1 | head -2
+agentbox: warn: the tool probe raised: probe.lua:1: boom (told once; the records have each with its traceback)
+status=failed reward=0.0 steps=2
+[exit 0]
+
+$ agentbox traj show shown/slow_*.json | grep -v -e '^    ' -e ^task -e ^steps
+status=failed reward=0.0 stop=final_answer class=policy
+verify command: sleep 60
+verify exit=-1 success=false: no result within <*> s
+last tools:
+  step 0  probe  error: probe.lua:1: boom
+  step 1  probe  error: probe.lua:1: boom
+[exit 0]
+
+$ agentbox traj show shown/slow_*.json | grep -c 'stack traceback'
+2
+[exit 0]
+
+$ echo 'return function() return { right = 1, small = 0.5 }, "looked at" end' > two.lua; agentbox run slow -o two --verifier two.lua >/dev/null; agentbox traj show two/slow_*.json | grep -e ^components -e ^verify
+components right=1.0 (weight 0.5)  small=0.5 (weight 0.5)
+verify exit=- success=false: looked at
+[exit 0]
+
+$ echo 'return function() return "good" end' > word.lua; agentbox run slow -o word --verifier word.lua 2>&1 | head -1
+agentbox: run: the verifier gave the text "good": a number is wanted, true or false, or a table of named numbers
+[exit 0]

@@ -24,6 +24,17 @@ local function run(verifier, files, fields)
   })
 end
 
+-- What a task tells its verifier wrongly is said before a model is asked.
+local function refused(verifier)
+  local t, problem = rollout.run {
+    task = { task_id = "t", description = "d", verifier = verifier }, sandbox = { backend = "none" },
+    model = model.fn(function() error "a model was asked" end),
+  }
+  lu.assertNil(t)
+  lu.assertEquals(problem.code, "task")
+  return problem.msg
+end
+
 local function judge_of(answers)
   local asked = {}
   return model.fn(function(request)
@@ -115,8 +126,9 @@ function M.test_a_role_is_looked_for_in_the_run()
   lu.assertEquals({ rewards[1], rewards[2] }, { 0.25, 0.5 })
   local t = run(nil, nil, { verifier = { type = "llm_judge", params = { rubric = "R" } } })
   lu.assertStrContains(t.error, "no model has the role 'judge' here")
-  t = run(nil, nil, { verifier = { type = "llm_judge", params = { rubric = "R", model = { model = "m" } } } })
-  lu.assertEquals({ t.failure_class, t.error }, { "task", "verifier.params.model: must be the name of a role" })
+  lu.assertEquals(refused { type = "llm_judge", params = { rubric = "R", model = { model = "m" } } },
+    "task t: verifier.params.model: must be the name of a role")
+  lu.assertEquals(refused { type = "llm_judge", params = {} }, "task t: verifier.params.rubric: is missing")
 end
 
 function M.test_long_work_is_cut()
@@ -159,8 +171,10 @@ end
 function M.test_a_missing_file_is_the_works_failure()
   local t = run(nil, { x = "1" }, { verifier = { type = "files", params = { checks = { { path = "y", min_bytes = 1 }, "x" } } } })
   lu.assertEquals({ t.reward, t.scored, t.final_status }, { 0.5, true, "failed" }, t.error)
-  t = run(nil, nil, { verifier = { type = "files", params = { checks = { { equals = "" } } } } })
-  lu.assertEquals({ t.failure_class, t.scored }, { "task", false })
+  lu.assertEquals(refused { type = "files", params = { checks = { { equals = "" } } } },
+    "task t: verifier.params.checks[1]: names no file")
+  lu.assertEquals(refused { type = "files", params = {} }, "task t: verifier.params.checks: no checks")
+  lu.assertStrContains(refused { type = "files", params = { checks = { { path = "a", equls = "" } } } }, 'did you mean "equals"')
   lu.assertErrorMsgContains("no checks", verify.files, {})
   lu.assertErrorMsgContains('[1].equal: unknown key (did you mean "equals"?)', verify.files, { { "a", equal = "x" } })
 end
@@ -218,8 +232,7 @@ function M.test_a_grader_of_the_tasks_hidden_files()
   local hidden = { ["g/grade.py"] = "import lib\ndef judge(): return lib.N\n", ["g/lib.py"] = "N = 0.125\n" }
   local t = run(nil, nil, { verifier = verifier, hidden = hidden })
   lu.assertEquals(t.reward, 0.125, t.error)
-  t = run(nil, nil, { verifier = verifier })
-  lu.assertEquals({ t.failure_class, t.scored }, { "task", false })
+  lu.assertEquals(refused(verifier), "task t: verifier.params: g/grade.py: the task has no such hidden file")
 end
 
 -- ---------------------------------------------------------------- together

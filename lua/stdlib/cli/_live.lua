@@ -64,6 +64,7 @@ end
 local function servers(self, stats)
   local line = ("model calls %d"):format(stats.calls)
   if stats.waiting_calls > 0 then line = line .. (" (%d wait for another try or for their turn)"):format(stats.waiting_calls) end
+  if stats.trouble and stats.waiting_calls >= stats.calls then line = line .. ": " .. out.line(stats.trouble) end
   line = line .. ("; %.3g tokens/s"):format(token_rate(self, stats))
   local numbers = stats.numbers
   if numbers.groups.closed > 0 then line = line .. ("; groups closed %d"):format(numbers.groups.closed) end

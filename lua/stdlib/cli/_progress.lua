@@ -1,4 +1,5 @@
 --- A run where no terminal is: a line now and then, and one for what somebody should know.
+local out = require "agentbox.cli._out"
 local summary = require "agentbox.cli._summary"
 local time = require "agentbox.time"
 
@@ -6,6 +7,7 @@ local M = {}
 
 local EVERY_S = 30
 local TENTHS_FROM = 100 -- rollouts
+local MOST_TROUBLES = 5
 
 local Progress = {}
 Progress.__index = Progress
@@ -14,14 +16,23 @@ Progress.__index = Progress
 ---@param total? integer
 ---@return table
 function M.new(run, total)
-  return setmetatable({ run = run, total = total, tenth = 0, at = time.monotonic() }, Progress)
+  return setmetatable({ run = run, total = total, tenth = 0, at = time.monotonic(), told = {} }, Progress)
 end
 
 local function write(line) io.stderr:write(line, "\n") end
 
+-- A server that answers nobody is told at once, not after all tries of the first rollouts.
+local function tell_trouble(self, stats)
+  local why = stats.trouble
+  if not why or stats.waiting_calls < stats.calls or self.told[why] or #self.told >= MOST_TROUBLES then return end
+  self.told[why], self.told[#self.told + 1] = true, why
+  write(("agentbox: model: %s; calls that wait to be made again: %d"):format(out.line(why), stats.waiting_calls))
+end
+
 ---Every tenth of a longer run, and at least every half minute.
 function Progress:paint()
   local stats = self.run:stats()
+  tell_trouble(self, stats)
   local numbers = stats.numbers
   local tenth = self.total and self.total >= TENTHS_FROM and numbers.rollouts * 10 // self.total or 0
   if tenth == self.tenth and time.monotonic() - self.at < EVERY_S then return end

@@ -121,7 +121,7 @@ local function rollout(opts, config, args)
   local place <close> = result -- luacheck: ignore
   opts.on_end = saver(result, args)
   local ro <close>, err = require "agentbox.rollout".start(opts)
-  if not ro then return nil, { code = "config", msg = err.msg } end
+  if not ro then return nil, { code = "config", msg = err.msg, hint = err.hint } end
   local meta
   meta, err = describe(config, args)
   if not meta then return nil, err end

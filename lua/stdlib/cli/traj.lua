@@ -13,7 +13,9 @@ end
 local function show_verify(verify)
   if not verify then return put "verify=-\n" end
   if verify.command then put("verify command: ", out.line(verify.command), "\n") end
-  put(("verify exit=%s success=%s\n"):format(tostring(verify.exit_code or "-"), tostring(verify.success)))
+  local told = type(verify.text) == "string" and verify.text ~= "" and not verify.text:find "^exit code %-?%d+$"
+  local said = told and ": " .. out.line(out.tail(verify.text, 300)) or ""
+  put(("verify exit=%s success=%s%s\n"):format(tostring(verify.exit_code or "-"), tostring(verify.success), said))
   for _, stream in ipairs { { "stdout", 1500 }, { "stderr", 800 } } do
     local text = verify[stream[1]]
     if type(text) == "string" and text ~= "" then
@@ -28,9 +30,17 @@ local function show_tools(line)
   put("last tools:\n")
   for i = math.max(1, #runs - 4), #runs do
     local run = runs[i]
+    local why = type(run.error) == "string" and ": " .. out.line(run.error):sub(1, 300) or ""
     put(("  step %s  %s%s%s\n"):format(tostring(run.step or "-"), out.line(run.name),
-      run.exit and ("  exit %d"):format(run.exit) or "", run.is_error and "  error" or ""))
+      run.exit and ("  exit %d"):format(run.exit) or "", run.is_error and "  error" .. why or ""))
+    if type(run.traceback) == "string" then put("    ", (run.traceback:gsub("[^\n\t\32-\126]", "?"):gsub("\n", "\n    ")), "\n") end
   end
+end
+
+local function show_components(t)
+  local parts = {}
+  for i, one in ipairs(t.components or {}) do parts[i] = ("%s=%s (weight %.3g)"):format(out.line(one.name), out.number(one.score), one.weight or 1) end
+  if #parts > 0 then put("components ", table.concat(parts, "  "), "\n") end
 end
 
 local function show_text(t)
@@ -40,6 +50,7 @@ local function show_text(t)
     t.failure_class and " class=" .. t.failure_class or ""))
   put(("steps=%d tool_calls=%d duration=%.2f s\n"):format(metrics.steps or 0, metrics.tool_calls or 0,
     metrics.duration_s or 0))
+  show_components(t)
   show_verify(t.verify)
   if t.error then put("error: ", out.line(tostring(t.error)), "\n") end
   show_tools(t.line)
@@ -55,13 +66,21 @@ local function on_place(module)
   end
 end
 
+-- AgentBox's JSON, which `run` names, holds less than the record of its run beside it.
+local function record_of(path, t)
+  if not path:find "%.json$" then return t end
+  local run = ("%s/%s"):format(path:match "^(.*)/[^/]*$" or ".", require "agentbox.store".safe_name(t.run_id or ""))
+  if not require "agentbox.fs".exists(run .. "/run.json") then return t end
+  return require "agentbox.traj".load(("%s#%s"):format(run, t.id)) or t
+end
+
 local function show(args)
   local t, err = require "agentbox.traj".load(args.path)
   if not t then return nil, err end
   if args.json then
     put(require "agentbox.formats.agentbox".text(t), "\n")
   else
-    show_text(t)
+    show_text(record_of(args.path, t))
   end
   return 0
 end

@@ -209,8 +209,8 @@ end
 local function note_wait(self, event)
   local stats = self._stats
   stats.retries, stats.waiting = stats.retries + 1, stats.waiting + 1
-  stats.next_try_at = time.now() + event.wait_s
   local e = event.err
+  stats.next_try_at, stats.trouble = time.now() + event.wait_s, e.msg
   if e.sys == EMFILE and not self._told then
     self._told = true -- calls go on as descriptors become free, but not as many at once as were asked for
     log.warn(("%s: %s"):format(self.name, e.msg))
@@ -299,11 +299,11 @@ end
 
 --- Counters since the handle was opened; `waiting` calls are in back-off now, the next one goes on at `next_try_at`;
 --- `held` calls wait for a server's turn. `places` tells each server's own.
----@return table<string, any>   # calls, running, tries, retries, waiting, held, failures, model_s, next_try_at, places
+---@return table<string, any>   # calls, running, tries, retries, waiting, held, failures, model_s, next_try_at, trouble, places
 function Model:stats()
   local copy = {}
   for key, value in pairs(self._stats) do copy[key] = value end
-  if copy.waiting == 0 then copy.next_try_at = nil end
+  if copy.waiting == 0 then copy.next_try_at, copy.trouble = nil, nil end
   copy.held, copy.places = self._places.waiting, self._places:list()
   return copy
 end

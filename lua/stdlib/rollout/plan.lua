@@ -208,6 +208,11 @@ local function complete(plan, opts)
   plan.tools, problem, plan.tool_mode = tools_of(config, the_task, opts.seed)
   if not plan.tools then return nil, problem end
   plan.verifier, problem, plan.verifier_name, plan.verifier_limits = verify.resolve(opts.verifier, the_task.verifier)
+  if plan.verifier and opts.verifier == nil then
+    local fine
+    fine, problem = verify.check(the_task)
+    if not fine then plan.verifier = nil end
+  end
   if not plan.verifier then return nil, problem.code == "task" and err.wrap(problem, "task " .. the_task.task_id) or problem end
   plan.spec, problem, plan.workdir = sandbox_spec(opts, the_task, plan.run_id)
   if not plan.spec then return nil, problem end

@@ -176,6 +176,14 @@ function Calls:waiting()
   return sum
 end
 
+--- Why calls wait for another try, as the last of them was told; nil when none waits.
+---@return string?
+function Calls:trouble()
+  for stats in each_stats(self) do
+    if stats.trouble then return stats.trouble end
+  end
+end
+
 --- What the models know of their servers.
 ---@return table[]?
 function Calls:places()

@@ -32,7 +32,7 @@ function Run:stats()
   return {
     state = self.ended and "over" or self.state, paused = self.paused == true, running = self.running,
     open_groups = #self.open, position = self.source.position,
-    calls = agent.gate.running, waiting_calls = agent:waiting(),
+    calls = agent.gate.running, waiting_calls = agent:waiting(), trouble = agent:trouble(),
     full_s = self.store.full_since and time.now() - self.store.full_since or nil, version = agent.version,
     rate = self.tally:rate(), numbers = self.tally:numbers(),
     prompt_tokens = agent.prompt_tokens, completion_tokens = agent.completion_tokens,

@@ -9,6 +9,8 @@ local async = require "agentbox.async"
 local err = require "agentbox.err"
 local guard = require "agentbox.tool.guard"
 local json = require "agentbox.json"
+local secret = require "agentbox.secret"
+local sys_log = require "agentbox.sys.log"
 local text = require "agentbox.text"
 local time = require "agentbox.time"
 local utf = require "agentbox.sys.utf8x"
@@ -257,6 +259,16 @@ local function take_returned(result, value, extra)
   result.text = #said <= M.MAX_RESULT and said or text.cut(said, M.MAX_RESULT)
 end
 
+local told = {}
+
+-- A script that raises is the lab's to mend, and no rollout ends of it: the first raise of each tool is told to who runs this.
+local function tell_raise(name, problem)
+  if problem.kind ~= "raise" or told[name] then return end
+  told[name] = true
+  sys_log.write("warn", secret.redact(("the tool %s raised: %s (told once; the records have each with its traceback)"):format(
+    name, problem.msg)))
+end
+
 local function run_call(self, ctx, call, limit_s)
   local name = call["function"].name
   local result = {
@@ -275,6 +287,7 @@ local function run_call(self, ctx, call, limit_s)
     else
       tool_error(result, value.msg)
       result.defect, result.traceback = value.kind, value.traceback
+      tell_raise(result.name, value)
     end
   end
   result.t[2] = now()

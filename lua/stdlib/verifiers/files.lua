@@ -186,6 +186,19 @@ function M.judge(ev, opts)
   return share, said, { success = #wrong == 0, report = { files = #opts.list, wrong = wrong } }
 end
 
+--- What a task's params say, checked.
+---@param params any
+---@return { list: table[], score: "fraction"|"all" }? opts
+---@return agentbox.Err? err
+function M.read(params)
+  local opts, problem = schema.check(params or {}, M.OPTIONS, { path = "verifier.params" })
+  if not opts then return nil, err.new("task", problem.msg) end
+  local list
+  list, problem = checked(opts.checks or {})
+  if not list then return nil, err.new("task", "verifier.params.checks" .. (problem:find "^%[" and "" or ": ") .. problem) end
+  return { list = list, score = opts.score }
+end
+
 --- As a task names it: `{ "type": "files", "params": { "checks": [{ "path": "out.csv", "equals": "..." }] } }`.
 ---@async
 ---@param ev agentbox.Evidence
@@ -193,11 +206,9 @@ end
 ---@return string|agentbox.Err
 ---@return table?
 function M.run(ev)
-  local opts, problem = schema.check(ev.params or {}, M.OPTIONS, { path = "verifier.params" })
-  local list
-  if opts then list, problem = checked(opts) else problem = problem.msg end
-  if not list then return nil, err.new("task", "verifier.params.checks" .. problem) end
-  return M.judge(ev, { list = list, score = opts.score })
+  local opts, problem = M.read(ev.params)
+  if not opts then return nil, problem end
+  return M.judge(ev, opts)
 end
 
 return M

@@ -127,6 +127,17 @@ function M.judge(ev, opts)
     { success = score >= opts.pass, report = report_of(votes, scores, opts) }
 end
 
+--- What a task's params say, checked.
+---@param params any
+---@return table? opts
+---@return agentbox.Err? err
+function M.read(params)
+  local opts, problem = schema.check(params or {}, M.OPTIONS, { path = "verifier.params" })
+  if not opts then return nil, err.new("task", problem.msg) end
+  if type(opts.model) ~= "string" then return nil, err.new("task", "verifier.params.model: must be the name of a role") end
+  return opts
+end
+
 --- As a task names it: `{ "type": "llm_judge", "params": { "rubric": "...", "votes": 3 } }`. Its model is a role of the
 --- run, since a task is not where servers and keys are chosen.
 ---@async
@@ -135,9 +146,8 @@ end
 ---@return string|agentbox.Err
 ---@return table?
 function M.run(ev)
-  local opts, problem = schema.check(ev.params or {}, M.OPTIONS, { path = "verifier.params" })
-  if not opts then return nil, err.new("task", problem.msg) end
-  if type(opts.model) ~= "string" then return nil, err.new("task", "verifier.params.model: must be the name of a role") end
+  local opts, problem = M.read(ev.params)
+  if not opts then return nil, problem end
   return M.judge(ev, opts)
 end
 

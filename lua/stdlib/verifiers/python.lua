@@ -237,6 +237,23 @@ function M.options(given, level)
   return opts
 end
 
+--- What a task's params say, checked, with the sources.
+---@param params any
+---@param task agentbox.Task
+---@return table? opts
+---@return agentbox.Err? err
+function M.read(params, task)
+  local opts, problem = schema.check(params or {}, M.OPTIONS, { path = "verifier.params" })
+  if not opts then return nil, err.new("task", problem.msg) end
+  local fine, wrong = with_sources(opts, function(path)
+    local file = task.hidden[path]
+    if file then return file.bytes end
+    return nil, path .. ": the task has no such hidden file"
+  end)
+  if not fine then return nil, err.new("task", "verifier.params: " .. wrong) end
+  return fine
+end
+
 --- As a task names it: `{ "type": "python", "params": { "file": "grade.py" } }`; the file is one of the task's hidden ones.
 ---@async
 ---@param ev agentbox.Evidence
@@ -244,15 +261,9 @@ end
 ---@return string|agentbox.Err
 ---@return table?
 function M.run(ev)
-  local opts, problem = schema.check(ev.params or {}, M.OPTIONS, { path = "verifier.params" })
-  if not opts then return nil, err.new("task", problem.msg) end
-  local fine, wrong = with_sources(opts, function(path)
-    local file = ev.task.hidden[path]
-    if file then return file.bytes end
-    return nil, path .. ": the task has no such hidden file"
-  end)
-  if not fine then return nil, err.new("task", "verifier.params: " .. wrong) end
-  return M.judge(ev, fine)
+  local opts, problem = M.read(ev.params, ev.task)
+  if not opts then return nil, problem end
+  return M.judge(ev, opts)
 end
 
 return M
