@@ -161,7 +161,7 @@ function M.tearDown() assert(fs.remove(dir, true)) end
 
 function M.test_trl()
   local docs, result = written "trl"
-  lu.assertEquals({ #docs, docs[1].trajectory_id, docs[1].group_id }, { 2, "a", "g" })
+  lu.assertEquals({ #docs, docs[1].trajectory_id, docs[1].group_id }, { 2, "a", "5f0c1a2b3c4d/g" })
   lu.assertEquals(values(docs[1].prompt_ids), { 1, 2, 3 })
   lu.assertEquals(values(docs[1].completion_ids), { 10, 11, 4, 12, 5, 6, 13, 14 })
   lu.assertEquals(values(docs[1].env_mask), { 1, 1, 0, 1, 0, 0, 1, 1 })

@@ -91,7 +91,7 @@ def samples():
                 prompt=[], completion=[], input_ids=numpy.array(row["prompt_ids"] + row["completion_ids"], numpy.int64),
                 completion_mask=numpy.array([0] * n + row["env_mask"]), advantage=row["reward"] - mean,
                 old_log_probs=numpy.array([0.0] * n + row["logprobs"], numpy.float32), model_version=row["model_version"],
-                group_id=int(row["group_id"][1:]), metrics={"reward": row["reward"]})
+                group_id=int(row["group_id"].split("/")[1][1:]), metrics={"reward": row["reward"]})
             assert made.input_ids.shape == made.completion_mask.shape == made.old_log_probs.shape
             assert not made.old_log_probs[made.completion_mask == 0].any()
             assert made.model_version == 10 + made.group_id

@@ -42,7 +42,7 @@ def sessions():
         n = n + 1 if extra["session"] == last else 0
         last = extra["session"]
         assert extra["index"] == n < extra["of"], extra
-        assert extra["min_global_steps"] == extra["max_global_steps"] == 10 + int(extra["uid"][1:])
+        assert extra["min_global_steps"] == extra["max_global_steps"] == 10 + int(extra["uid"].split("/")[1][1:])
 
 
 check("rows of joined calls line up to the token", lambda: line_up(folder, rows("verl.jsonl"), False))

@@ -10,6 +10,7 @@
 local choice = require "agentbox.formats._choice"
 local hash = require "agentbox.hash"
 local json = require "agentbox.json"
+local membership = require "agentbox.record.membership"
 local plane = require "agentbox.sys.plane"
 local sys = require "agentbox.sys.json"
 local tokens = require "agentbox.record.tokens"
@@ -239,8 +240,14 @@ function M.versions(row)
   return low, high
 end
 
---- The group of a rollout and its place in it.
-M.group = require "agentbox.record.membership"
+--- The group of a rollout, by a name that none of another run has, and its place in it.
+---@param t agentbox.Traj
+---@return string name
+---@return integer index
+function M.group(t)
+  local _, index, _, name = membership(t)
+  return name, index
+end
 
 --- A number for something of a run that has a name, for formats that count with integers: as many bits of a hash as a double holds.
 ---@param t agentbox.Traj

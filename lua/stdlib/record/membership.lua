@@ -7,9 +7,9 @@ local json = require "agentbox.json"
 ---@return string id        # of the planned group; of a rollout that is in none, its task's
 ---@return integer index    # its place in there, from 0
 ---@return integer? size    # how many members were planned
----@return string key       # the same for members of one group alone: another run may have a group of that id; without a group, its task's
+---@return string key       # RUN/GROUP, as another run may have a group of that id; without a group, its task's id
 return function(t)
   local group = json.plain(t.line.group)
   if not group then return t.task_id, 0, nil, t.task_id end
-  return group.id, math.tointeger(group.index) or 0, math.tointeger(group.size), ("%s\0%s"):format(t.run_id, group.id)
+  return group.id, math.tointeger(group.index) or 0, math.tointeger(group.size), ("%s/%s"):format(t.run_id, group.id)
 end
