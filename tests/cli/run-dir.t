@@ -96,7 +96,8 @@ agentbox: empty: no tasks here: neither folders with a task.json nor .json files
 [exit 2]
 
 $ agentbox run-dir nowhere
-agentbox: <*>nowhere<*>
+agentbox: open nowhere: No such file or directory
+A folder of tasks is wanted: <*>
 [exit 2]
 
 $ agentbox run-dir tasks --n 6 --group-size 4

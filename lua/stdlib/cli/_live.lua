@@ -65,7 +65,7 @@ local function servers(self, stats)
   local line = ("model calls %d"):format(stats.calls)
   if stats.waiting_calls > 0 then line = line .. (" (%d wait for another try or for their turn)"):format(stats.waiting_calls) end
   if stats.trouble and stats.waiting_calls >= stats.calls then line = line .. ": " .. out.line(stats.trouble) end
-  line = line .. ("; %.3g tokens/s"):format(token_rate(self, stats))
+  line = line .. ("; %.0f tokens/s"):format(token_rate(self, stats))
   local numbers = stats.numbers
   if numbers.groups.closed > 0 then line = line .. ("; groups closed %d"):format(numbers.groups.closed) end
   if stats.full_s then line = line .. ("; the disk is full since %s"):format(summary.duration(stats.full_s)) end
@@ -79,9 +79,11 @@ end
 function Live:lines()
   local stats = self.run:stats()
   local list = { progress(self, stats), failures(stats), servers(self, stats) }
-  for _, one in ipairs(self.run:slowest(SLOWEST)) do
+  local slowest, width = self.run:slowest(SLOWEST), 0
+  for _, one in ipairs(slowest) do width = math.max(width, math.min(40, #out.line(one.id))) end
+  for _, one in ipairs(slowest) do
     local cpu = one.cpu_s and (", %.1f s of CPU"):format(one.cpu_s) or ""
-    list[#list + 1] = ("  %-40s %8s  %s%s"):format(out.line(one.id), summary.duration(one.seconds), one.doing, cpu)
+    list[#list + 1] = ("  %s%s %8s  %s%s"):format(out.line(one.id), (" "):rep(width - #out.line(one.id)), summary.duration(one.seconds), one.doing, cpu)
   end
   return list
 end

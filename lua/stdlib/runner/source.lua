@@ -27,7 +27,11 @@ end
 ---@return agentbox.Err? err   # `task` when there is none
 function M.folder(dir)
   local entries, problem = fs.list(dir)
-  if not entries then return nil, problem end
+  if not entries then
+    problem.hint = "A folder of tasks is wanted: of folders with a task.json, or of .json files. `agentbox run` takes a single task, "
+        .. "ab.dataset lines of a .jsonl or .csv (docs/tasks.md)."
+    return nil, problem
+  end
   local paths = {}
   for _, entry in ipairs(entries) do
     if is_task(dir, entry) then paths[#paths + 1] = dir .. "/" .. entry.name end

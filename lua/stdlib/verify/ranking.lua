@@ -93,6 +93,7 @@ local function by_number(values, count)
   for _, entry in ipairs(values.scores) do
     local id = type(entry) == "table" and entry.trajectory_id
     local n, score = math.tointeger(tonumber(id)), type(entry) == "table" and tonumber(entry.score)
+    if id == nil or id == false then return nil, "a score without a trajectory_id" end
     if not n or n < 1 or n > count then return nil, ("a score for %s, which was not shown"):format(tostring(id)) end
     if out[n] then return nil, ("two scores for %d"):format(n) end
     if not score or score ~= score or score < 0 or score > 1 then return nil, ("the score of %d is not from 0 to 1"):format(n) end
