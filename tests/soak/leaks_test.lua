@@ -154,41 +154,21 @@ local function launch(name)
   return pid, log
 end
 
-local function gone(pid, zygotes)
-  if ab.fs.exists(("/proc/%d"):format(pid)) then
-    local status = ab.fs.read(("/proc/%d/status"):format(pid), 1 << 16)
-    if status and not status:find "State:%s+Z" then return false end
-  end
-  for _, one in ipairs(zygotes) do
-    if ab.fs.exists(("/proc/%d"):format(one)) then return false end
-  end
-  return census.cgroups(pid) == 0
-end
-
-local function children_of(pid)
-  local list = {}
-  for _, entry in ipairs(assert(ab.fs.list "/proc")) do
-    local status = entry.name:find "^%d+$" and ab.fs.read(("/proc/%s/status"):format(entry.name), 1 << 16)
-    if status and tonumber(status:match "PPid:%s+(%d+)") == pid then list[#list + 1] = tonumber(entry.name) end
-  end
-  return list
-end
-
 for name in pairs(STAGES) do
   M["test_kill_9_in_stage_" .. name] = function()
     local pid = launch(name)
-    local children = children_of(pid)
+    local children = census.children(pid)
     lu.assertTrue(#children > 0)
     os.execute(("kill -9 %d"):format(pid))
-    wait_until("nothing of it", function() return gone(pid, children) end)
+    wait_until("nothing of it", function() return census.gone(pid, children) end)
     lu.assertEquals(assert(require "agentbox.store.check".check(("%s/out-%s/r"):format(dir, name))).problems, {})
   end
 
   M["test_abort_in_stage_" .. name] = function()
     local pid, log = launch(name)
-    local children = children_of(pid)
+    local children = census.children(pid)
     assert(ab.fs.write(dir .. "/end-" .. name, ""))
-    wait_until("nothing of it", function() return gone(pid, children) end)
+    wait_until("nothing of it", function() return census.gone(pid, children) end)
     local count = 0
     for t in ab.traj.each(("%s/out-%s/r"):format(dir, name)) do
       count = count + 1

@@ -56,6 +56,31 @@ function M.cgroups(pid)
   return count
 end
 
+--- Whose parent a process is.
+---@param pid integer
+---@return integer[]
+function M.children(pid)
+  local list = {}
+  for _, entry in ipairs(assert(fs.list "/proc")) do
+    local status = entry.name:find "^%d+$" and status_of(entry.name)
+    if status and tonumber(status:match "PPid:%s+(%d+)") == pid then list[#list + 1] = tonumber(entry.name) end
+  end
+  return list
+end
+
+--- Whether an engine has ended, and its children, and its control groups are removed.
+---@param pid integer
+---@param children integer[]
+---@return boolean
+function M.gone(pid, children)
+  local status = status_of(pid)
+  if status and not status:find "State:%s+Z" then return false end
+  for _, one in ipairs(children) do
+    if fs.exists(("/proc/%d"):format(one)) then return false end
+  end
+  return M.cgroups(pid) == 0
+end
+
 --- What could pile up in this engine, as counts. Ours only: other engines may be at work.
 ---@return { sandboxes: integer, processes: integer, descriptors: integer, mounts: integer, cgroups: integer }
 function M.own()
