@@ -85,7 +85,11 @@ end
 return setmetatable(M, {
   __index = function(self, name)
     local module = modules[name]
-    if not module then error(("agentbox has no part '%s'"):format(tostring(name)), 2) end
+    if not module then
+      local names = {}
+      for known in pairs(modules) do names[#names + 1] = known end
+      error(("agentbox has no part '%s'%s"):format(tostring(name), require("agentbox.suggest").hint(tostring(name), names)), 2)
+    end
     local value = require(module)
     rawset(self, name, value)
     return value

@@ -371,6 +371,7 @@ end
 ---@return agentbox.Traj? traj
 ---@return agentbox.Err? err
 function M.run(opts)
+  opts = schema.options(opts, plans.OPTIONS, "rollout.run")
   return finish(M.start(opts)) -- a tail call: nothing holds the options while the rollout waits
 end
 

@@ -49,6 +49,23 @@ function M.test_options_raise_at_the_caller()
   lu.assertStrContains(tostring(msg), "f: nam: unknown key")
 end
 
+-- Symptom: a wrong option of runner.start was blamed on a line of the library.
+function M.test_what_a_lab_calls_raises_at_its_own_line()
+  local ab, bad = require "agentbox", { zzz = 1 }
+  local functions = {
+    ["runner.start"] = ab.runner.start, ["rollout.run"] = ab.rollout.run, ["rollout.start"] = ab.rollout.start,
+    ["generate.pipeline"] = ab.generate.pipeline, ["sandbox.create"] = ab.sandbox.create, ["model.open"] = ab.model.open,
+    ["tool.define"] = ab.tool.define, ["verify.python"] = ab.verify.python, ["rescore.run"] = ab.rescore.run,
+  }
+  for name, fn in pairs(functions) do
+    local ok, msg = pcall(function() return (fn(bad)) end)
+    lu.assertFalse(ok, name)
+    lu.assertStrMatches(tostring(msg), "[^:]*schema_test%.lua:%d+: .*zzz: unknown key.*", nil, nil, name)
+  end
+  local _, msg = pcall(function() return ab.snadbox end)
+  lu.assertStrContains(tostring(msg), "agentbox has no part 'snadbox', did you mean 'sandbox'?")
+end
+
 local TOOL = {
   type = "object", required = { "path" }, additionalProperties = false,
   properties = {

@@ -88,7 +88,7 @@ end
 ---@return table? opts
 ---@return agentbox.Err? err
 function M.check(given)
-  local opts = schema.options(given, OPTIONS, "runner.start")
+  local opts = schema.options(given, OPTIONS, "runner.start", 2)
   local ok, problem = divide(opts)
   problem = problem or pool_problem(opts.sandbox)
   if not ok or problem then return nil, problem end
