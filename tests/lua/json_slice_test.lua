@@ -187,6 +187,14 @@ function M.test_text_is_laid_out_as_its_values_are_written()
       lu.assertEquals(sys.lay_out(text, 2, ascii, opts), json.encode(json.decode(text, opts), { indent = 2, ascii = ascii }))
     end
   end
+  -- Strings are copied a block at a time: whatever stands wherever in one.
+  for n = 0, 34 do
+    for _, piece in ipairs { "", "é", "\127", "\\n", "\\\\", '\\"', "\\/", "\\u0041", "\\\\u0041", "\\\\/", '\\\\\\"', "u/" } do
+      local text = ('{"x%s":1,"k":["%s%s%s",{}]}'):format(("k"):rep(n), ("a"):rep(n), piece, ("b"):rep(34 - n))
+      lu.assertEquals(sys.lay_out(text, 2), json.encode(json.decode(text), { indent = 2 }))
+      lu.assertEquals(sys.lay_out(text, 16, true), json.encode(json.decode(text), { indent = 16, ascii = true }))
+    end
+  end
   -- What takes its values to say:
   lu.assertNil(sys.lay_out('{"a":1,"a":2}', 2))
   lu.assertNil(sys.lay_out('[{"\\u0061":1}]', 2))
