@@ -87,21 +87,22 @@ static int l_write(lua_State *L)
     return abl_push_err(L, &err, "file.write");
 }
 
+static int sync_fd(int fd, struct ab_err *err)
+{
+    int errnum = AB_FAULT("file.fdatasync");
+    if (errnum == 0 && fdatasync(fd) < 0)
+        errnum = errno;
+    return errnum ? ab_err_sys(err, errnum, "sync") : 0;
+}
+
 struct sync_job {
     struct abl_job job;
-    int fd; /* owns: the file's, or a duplicate, so that it may be closed meanwhile; or -1
-             */
+    int fd; /* owns: a duplicate, so that the file may be closed meanwhile; or -1 */
 };
 
 static int run_sync(struct abl_job *job)
 {
-    int errnum = AB_FAULT("file.fdatasync");
-    if (errnum == 0 && fdatasync(((struct sync_job *)job)->fd) < 0)
-        errnum = errno;
-    if (errnum == 0)
-        return 0;
-    ab_err_sys(&job->err, errnum, "sync");
-    return -1;
+    return sync_fd(((struct sync_job *)job)->fd, &job->err);
 }
 
 static void fini_sync(struct abl_job *job)
@@ -128,14 +129,69 @@ static int l_sync(lua_State *L)
     return abl_job_do(L, true);
 }
 
-/* file:finish(): as sync, and closes it in any case: who finishes many files needs no
- * descriptors beside theirs. */
+struct finish_job {
+    struct abl_job job;
+    int *fds; /* owns, and the descriptors in it */
+    size_t count, failed;
+};
+
+/* All of them begin to be written before the first is waited for, so that the file
+ * system's journal has one transaction to end for all and not one for each. What becomes
+ * of it the sync tells. */
+static int run_finish(struct abl_job *job)
+{
+    struct finish_job *finish = (struct finish_job *)job;
+    for (size_t i = 0; i < finish->count; i++)
+        (void)sync_file_range(finish->fds[i], 0, 0, SYNC_FILE_RANGE_WRITE);
+    for (size_t i = 0; i < finish->count && !finish->failed; i++) {
+        if (sync_fd(finish->fds[i], &job->err) < 0)
+            finish->failed = i + 1;
+    }
+    return 0;
+}
+
+static int push_finish(lua_State *L, struct abl_job *job)
+{
+    const struct finish_job *finish = (const struct finish_job *)job;
+    if (!finish->failed)
+        return push_true(L);
+    abl_push_err(L, &job->err, job->kind->op);
+    lua_pushinteger(L, (lua_Integer)finish->failed);
+    return 3;
+}
+
+static void fini_finish(struct abl_job *job)
+{
+    struct finish_job *finish = (struct finish_job *)job;
+    for (size_t i = 0; i < finish->count; i++)
+        close(finish->fds[i]);
+    free(finish->fds);
+}
+
+static const struct abl_job_kind FINISH = {"fs.finish", run_finish, push_finish,
+                                           fini_finish};
+
+/* finish(files): waits until the bytes of all are on the disk, and closes them in any
+ * case; true, or nil, the error and the place of the file in the list. */
 static int l_finish(lua_State *L)
 {
-    struct file *f = check_open(L);
-    struct sync_job *sync = ABL_JOB_NEW(L, struct sync_job, &SYNC);
-    sync->fd = f->fd;
-    f->fd = -1;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    size_t n = lua_rawlen(L, 1);
+    for (size_t i = 1; i <= n; i++) {
+        lua_rawgeti(L, 1, (lua_Integer)i);
+        abl_file_fd(L, -1);
+        lua_pop(L, 1);
+    }
+    struct finish_job *finish = ABL_JOB_NEW(L, struct finish_job, &FINISH);
+    finish->fds = ab_xcalloc(n ? n : 1, sizeof *finish->fds);
+    for (; finish->count < n; finish->count++) {
+        lua_rawgeti(L, 1, (lua_Integer)finish->count + 1);
+        struct file *f = lua_touserdata(L, -1);
+        finish->fds[finish->count] = f->fd;
+        f->fd = -1;
+        lua_pop(L, 1);
+    }
     return abl_job_do(L, true);
 }
 
@@ -221,14 +277,16 @@ static void register_type(lua_State *L, const char *type, const luaL_Reg *method
 void abl_file_register(lua_State *L)
 {
     static const luaL_Reg file[] = {
-        {"write", l_write},       {"sync", l_sync}, {"finish", l_finish},
-        {"truncate", l_truncate}, {"size", l_size}, {NULL, NULL},
+        {"write", l_write}, {"sync", l_sync}, {"truncate", l_truncate},
+        {"size", l_size},   {NULL, NULL},
     };
     static const luaL_Reg lock[] = {{NULL, NULL}};
     register_type(L, FILE_TYPE, file, l_file_close);
     register_type(L, LOCK_TYPE, lock, l_lock_close);
     lua_pushcfunction(L, l_append_open);
     lua_setfield(L, -2, "append_open");
+    lua_pushcfunction(L, l_finish);
+    lua_setfield(L, -2, "finish");
     lua_pushcfunction(L, l_lock);
     lua_setfield(L, -2, "lock");
 }

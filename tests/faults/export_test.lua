@@ -60,6 +60,14 @@ for what, fault in pairs { a_full_disk = "fs.write:1:28", a_failed_sync = "file.
   end
 end
 
+-- Several are synced at once: of one that fails the name is told.
+function M.test_a_document_that_cannot_be_synced_is_named()
+  local status, said = run("file.fdatasync:3:5", "/")
+  lu.assertNotEquals(status, 0)
+  lu.assertStrMatches(said, ".*/to/[%w_-]+%.json: sync: .*Input/output error.*")
+  lu.assertEquals(names(), {})
+end
+
 -- Those that have their names are whole; the others are gone.
 function M.test_a_rename_that_fails_in_the_middle()
   lu.assertNotEquals(run("fs.rename:3:5", "/"), 0)

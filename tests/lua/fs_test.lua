@@ -99,6 +99,28 @@ function M:test_append()
   lu.assertErrorMsgContains("closed", f.write, f, "x")
 end
 
+-- Those that go to the disk together are closed, whatever becomes of them.
+function M:test_files_that_are_finished()
+  local function open(names)
+    local files = {}
+    for i, name in ipairs(names) do files[i] = assert(fs.append_open(name)) end
+    return files
+  end
+  local a, b = self.dir .. "/a", self.dir .. "/b"
+  local good, bad = open { a, b }, open { a, "/dev/null", b } -- which cannot be synced
+  assert(good[1]:write "one")
+  assert(good[2]:write "two")
+  lu.assertTrue(fs.finish(good))
+  lu.assertTrue(fs.finish {})
+  lu.assertEquals({ fs.read(a), fs.read(b) }, { "one", "two" })
+  local ok, e, at = fs.finish(bad)
+  lu.assertEquals({ ok, e.op, at }, { nil, "fs.finish", 2 })
+  for _, file in ipairs { good[1], good[2], bad[1], bad[2], bad[3] } do lu.assertErrorMsgContains("closed", file.sync, file) end
+  local rest <close> = assert(fs.append_open(a))
+  lu.assertErrorMsgContains("closed", fs.finish, { rest, good[1] })
+  assert(rest:sync())
+end
+
 function M:test_lock()
   local path = self.dir .. "/lock"
   local mine = assert(fs.lock(path))

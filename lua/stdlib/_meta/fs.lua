@@ -31,12 +31,6 @@ function File:write(bytes) end
 ---@return agentbox.Err? err
 function File:sync() end
 
---- Like sync, and closes it in any case: it takes no second descriptor.
----@async
----@return true? ok
----@return agentbox.Err? err
-function File:finish() end
-
 ---@param size integer
 ---@return true? ok
 ---@return agentbox.Err? err
@@ -79,6 +73,15 @@ function M.sync_dir(dir) end
 ---@return agentbox.File? file
 ---@return agentbox.Err? err
 function M.append_open(path, mode) end
+
+--- Waits until the bytes of all the files are on the disk, and closes them in any case. Those that go together cost the
+--- disk less than one after the other.
+---@async
+---@param files agentbox.File[]
+---@return true? ok
+---@return agentbox.Err? err
+---@return integer? at      # the place of the one that failed
+function M.finish(files) end
 
 --- A lock between processes, held until it is closed; `busy` when another process holds it.
 ---@param path string

@@ -21,6 +21,9 @@ local M = {}
 -- So many files are open before they are synced: those that are synced at once share the disk's work.
 local TOGETHER = 64
 
+-- So many threads wait for the disk at once, which shares what they ask for.
+local THREADS = 4
+
 ---@class agentbox.Parts
 ---@field private _mark string       # ours in the names of files in the making
 ---@field private _paths string[]    # of all files
@@ -46,10 +49,17 @@ end
 
 -- Puts what is open on the disk, and closes it.
 local function sync(self)
-  local problem
-  async.each(self._open, function(one)
-    local ok, bad = one.file:finish()
-    if not ok then problem = problem or err.wrap(bad, one.path) end
+  local open, shares, problem = self._open, {}, nil
+  for i, one in ipairs(open) do
+    local share = (i - 1) % THREADS + 1
+    shares[share] = shares[share] or {}
+    table.insert(shares[share], one)
+  end
+  async.each(shares, function(share)
+    local files = {}
+    for i, one in ipairs(share) do files[i] = one.file end
+    local ok, bad, at = fs.finish(files)
+    if not ok then problem = problem or err.wrap(bad, share[at].path) end
   end)
   close_all(self)
   return problem == nil, problem
