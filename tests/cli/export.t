@@ -21,7 +21,7 @@ rows.jsonl
 [exit 0]
 
 $ head -n 1 rows.jsonl
-{"prompt_ids":[11,12,13],"completion_ids":[21,22,23,31,32,41,42],"logprobs":[-0.4,-0.02,-0.001,0.0,0.0,-0.2,-1e-05],"env_mask":[1,1,1,0,0,1,1],"reward":1.0,"task_id":"t-17","trajectory_id":"g/0","group_id":"g","group_index":0,"truncated":false,"model_version":12,"model_version_max":12}
+{"prompt_ids":[11,12,13],"completion_ids":[21,22,23,31,32,41,42],"logprobs":[-0.4,-0.02,-0.001,0.0,0.0,-0.2,-1e-05],"env_mask":[1,1,1,0,0,1,1],"reward":1.0,"task_id":"t-17","trajectory_id":"g/0","group_id":"r/g","group_index":0,"truncated":false,"model_version":12,"model_version_max":12}
 [exit 0]
 
 $ agentbox export runs/r -f trl -o rows.jsonl --status success; wc -l < rows.jsonl
