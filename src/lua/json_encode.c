@@ -245,7 +245,8 @@ static void put_raw(struct encoder *e, int idx)
 {
     size_t len, start = e->out->len;
     if (!(e->format->style & AB_JSON_ASCII) && abl_json_write_later(e->L, idx, e->out)) {
-        ab_json_join_lines(e->out, start);
+        if (!e->format->keeps_space)
+            ab_json_join_lines(e->out, start);
         return;
     }
     const char *s = abl_json_value_text(e->L, idx, &len);

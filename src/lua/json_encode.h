@@ -16,6 +16,7 @@ struct abl_json_format {
     int indent;     /* spaces a level, 0 for one line without spaces */
     bool sorted;    /* also the keys of objects that know an order */
     bool nonfinite_null;
+    bool keeps_space; /* of raw text, for who lays the text out: line feeds, too */
     size_t max_bytes;
     struct abl_json_drain *drain; /* or NULL */
 };

@@ -116,7 +116,8 @@ static int l_aim(lua_State *L)
  * of writing. Raises what JSON cannot say. After an error the file is of no use. */
 static int l_lay_out(lua_State *L)
 {
-    static const struct abl_json_format plain = {.max_bytes = MAX_BYTES};
+    static const struct abl_json_format plain = {.max_bytes = MAX_BYTES,
+                                                 .keeps_space = true};
     struct ab_json_name names[ABL_JSON_RAW_NAMES];
     struct ab_err err;
     lua_settop(L, 5);

@@ -63,11 +63,11 @@ function M.test_documents_are_laid_out_into_a_file_each()
   lu.assertErrorMsgContains("not flushed", s.aim, s, second)
   lu.assertTrue(s:flush())
   s:aim(second)
-  lu.assertTrue(s:lay_out(sys.later(sys.tuple, 1, 2), 1))
+  lu.assertTrue(s:lay_out(sys.later(sys.tuple, 1, json.raw "{\"ids\":[1,\n2], \"b\":\r\n3}"), 1, false, opts))
   lu.assertFalse(s:lay_out(sys.trusted '{"a":1,"a":2}', 1), "it takes the values, and nothing of it is there")
   lu.assertTrue(s:lay_out(("x"):rep(200000), 1), "written without being asked")
   lu.assertEquals(fs.read(path), json.encode(json.decode(json.encode(value), opts), { indent = 2, ascii = true }))
-  lu.assertEquals(fs.read(path .. "2"), '[\n 1,\n 2\n]"' .. ("x"):rep(200000) .. '"')
+  lu.assertEquals(fs.read(path .. "2"), '[\n 1,\n {\n  "ids": [1, 2],\n  "b": 3\n }\n]"' .. ("x"):rep(200000) .. '"')
 end
 
 function M.test_what_cannot_be_written_is_an_error()

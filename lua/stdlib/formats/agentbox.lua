@@ -83,15 +83,16 @@ local function messages_of(t, path, lost)
   return sys.later(put_messages, 1, #path, role, content, calls, sys.cells(nodes, "id", nil, path), name, thought, raw)
 end
 
--- Where the assistant's message stands that a run's result answers; nil when there is none.
-local function owner_of(t, run)
-  local nodes = t.columns
+-- Where the assistant's message stands that the result at a node answers, for each run; false when there is none.
+local function owners_of(t)
+  local nodes, of, owners = t.columns, t.run_columns.node, {}
   local p, o, roles = nodes.p, nodes.o, nodes.role
-  local at = run and p[run + 1]
-  while at do
-    if o[at + 1] ~= "tool" and roles[at + 1] == "assistant" then return at + 1 end
-    at = p[at + 1]
+  for i = 1, t.run_columns.n do
+    local at = of[i] and p[of[i] + 1]
+    while at and (o[at + 1] == "tool" or roles[at + 1] ~= "assistant") do at = p[at + 1] end
+    owners[i] = at and at + 1
   end
+  return owners
 end
 
 -- What a model wrote as arguments, as JSON text on one line: that of an object.
@@ -112,20 +113,20 @@ end
 
 local function records_of(t)
   local runs, nodes = t.run_columns, t.columns
-  local began, ended = runs.began, runs.ended
-  local calls = calls_of(sys.cells(nodes, "calls"))
+  local calls, owners = calls_of(sys.cells(nodes, "calls")), owners_of(t)
+  local from, ids, texts, own_ids = calls.from, calls.id, calls.text, runs.call_id
+  local node, slots, args, own, began, ended = runs.node, runs.slot, runs.args, runs.result, runs.began, runs.ended
   local id, arguments, at, duration = lists.new(4, runs.n)
   local result = {}
   for i = 1, runs.n do
-    local owner, slot = owner_of(t, runs.node[i]), runs.slot[i]
-    local first = owner and calls.from[owner]
-    slot = first and slot and slot < calls.from[owner + 1] - first and first + slot
-    local given, own = runs.args[i], runs.result[i]
-    id[i] = runs.call_id[i] or slot and calls.id[slot] or '""'
-    if slot then arguments[i] = arguments_of(calls.text[slot])
-    else arguments[i] = given and given:byte() == 123 and given or "{}" end
-    at[i] = owner and runs.node[i] + 1 or nodes.n + i
-    if not owner then result[at[i]] = own and own ~= "null" and own or '""' end
+    local owner, slot = owners[i], slots[i]
+    local first = owner and from[owner]
+    slot = first and slot and slot < from[owner + 1] - first and first + slot
+    id[i] = own_ids[i] or slot and ids[slot] or '""'
+    if slot then arguments[i] = arguments_of(texts[slot])
+    else arguments[i] = args[i] and args[i]:byte() == 123 and args[i] or "{}" end
+    at[i] = owner and node[i] + 1 or nodes.n + i
+    if not owner then result[at[i]] = own[i] and own[i] ~= "null" and own[i] or '""' end
     duration[i] = began[i] and ended[i] and ended[i] - began[i] + 0.0 or 0.0
   end
   return sys.later(put_records, 1, runs.n, runs.step, id, runs.name, arguments, results_of(nodes, at, result), runs.is_error,
