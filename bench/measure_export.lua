@@ -1,5 +1,6 @@
 --- Exports: megabytes of a run's lines for a second of CPU, for each format, and token planes to JSON. Beside each what it
---- writes, and what writing as many bytes of nothing into as many files costs, synced and named alike.
+--- writes, and what writing as many bytes of nothing into as many files costs, synced and named alike. Each round writes into
+--- a folder of its own, and they go when a format is done: ext4 takes long to make files right after it removed many.
 local ab = require "agentbox"
 local fs = require "agentbox.sys.fs"
 local parts = require "agentbox.export.parts"
@@ -52,9 +53,7 @@ local function write_bare(sizes, dir)
     for at = 0, size - 1, #CHUNK do assert(file:write(size - at < #CHUNK and CHUNK:sub(1, size - at) or CHUNK)) end
   end
   assert(files:settle())
-  local seconds = os.clock() - began
-  assert(fs.remove(dir, true))
-  return seconds
+  return os.clock() - began
 end
 
 local function sizes_of(paths)
@@ -71,17 +70,19 @@ local function megabytes(bytes, seconds) return bytes / 1e6 / report.quantile(se
 local function speed_of(kind, what, input, bytes, dir, rounds)
   local name, settings, options, seconds, bare, written = what:match "^([^:]+)", what, {}, {}, {}, 0
   for key, value in settings:gmatch "([%w_]+)=([%w_]+)" do options[key] = value end
-  local out = name == "agentbox" and dir .. "/documents/" or dir .. "/out.jsonl" -- its documents are files
   for i = 1, rounds do
+    local place = ("%s/rounds/%d"):format(dir, i)
+    assert(fs.mkdir(place, true))
+    local out = place .. (name == "agentbox" and "/documents/" or "/out.jsonl") -- its documents are files
     collectgarbage()
     local began = os.clock()
     local result = assert(ab.export.convert { input = input, format = name, out = out, options = options })
     seconds[i] = os.clock() - began
     local sizes
     sizes, written = sizes_of(result.files)
-    assert(fs.remove(out, true))
-    bare[i] = write_bare(sizes, dir .. "/bare")
+    bare[i] = write_bare(sizes, place .. "/bare")
   end
+  assert(fs.remove(dir .. "/rounds", true))
   local read, wrote, repeats = megabytes(bytes, seconds), megabytes(written, seconds), REPEATING[kind][what]
   report.row {
     what = ("export -f %s, of lines of %s, for a second of CPU"):format(what, KINDS[kind]),
