@@ -155,25 +155,28 @@ static int drain(struct encoder *e)
     return drain->take(drain, e->out, e->err);
 }
 
-static int put_array(struct encoder *e, int idx)
+/* The elements 1..n of the table at idx. Of texts strings are JSON text. */
+static int put_elements(struct encoder *e, int idx, lua_Integer n, bool texts)
 {
     lua_State *L = e->L;
-    lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
-    if (!is_list(L, idx, n))
-        return refuse(e, AB_EBADARG, "a list with holes or with named members");
+    int element = lua_gettop(L) + 1;
     ab_buf_putc(e->out, '[');
     e->depth++;
     for (lua_Integer i = 1; i <= n; i++) {
         if (i > 1)
             ab_buf_putc(e->out, ',');
         put_break(e);
-        if (lua_rawgeti(L, idx, i) == LUA_TNIL || put_value(e, lua_gettop(L)) < 0) {
-            if (lua_isnil(L, -1))
-                refuse(e, AB_EBADARG, "a list with holes");
-            add_step(e, NULL, i);
-            return -1;
-        }
-        lua_pop(L, 1);
+        int type = lua_rawgeti(L, idx, i), rc = 0;
+        if (type == LUA_TNIL)
+            rc = refuse(e, AB_EBADARG, "a list with holes");
+        else if (texts && type == LUA_TSTRING)
+            ab_json_put_raw(e->out, lua_tostring(L, element), lua_rawlen(L, element),
+                            e->format->style);
+        else
+            rc = put_value(e, element);
+        if (rc < 0)
+            return add_step(e, NULL, i), -1;
+        lua_settop(L, element - 1);
         if (drain(e) < 0)
             return -1;
     }
@@ -182,6 +185,14 @@ static int put_array(struct encoder *e, int idx)
         put_break(e);
     ab_buf_putc(e->out, ']');
     return 0;
+}
+
+static int put_array(struct encoder *e, int idx)
+{
+    lua_Integer n = (lua_Integer)lua_rawlen(e->L, idx);
+    if (!is_list(e->L, idx, n))
+        return refuse(e, AB_EBADARG, "a list with holes or with named members");
+    return put_elements(e, idx, n, false);
 }
 
 static int put_table(struct encoder *e, int idx)
@@ -206,37 +217,14 @@ static int put_table(struct encoder *e, int idx)
     return put_members(e, idx);
 }
 
-/* A list of texts: what nobody looked at is copied. The elements are on top; pops them.
- */
+/* A list of texts, on top: what nobody looked at is copied. Pops it. */
 static int put_texts(struct encoder *e)
 {
-    lua_State *L = e->L;
-    int list = lua_gettop(L);
-    lua_Integer n = (lua_Integer)lua_rawlen(L, list);
-    luaL_checkstack(L, 12, "JSON nesting");
-    ab_buf_putc(e->out, '[');
-    e->depth++;
-    for (lua_Integer i = 1; i <= n; i++) {
-        if (i > 1)
-            ab_buf_putc(e->out, ',');
-        put_break(e);
-        size_t len;
-        const char *s =
-            lua_rawgeti(L, list, i) == LUA_TSTRING ? lua_tolstring(L, -1, &len) : NULL;
-        if (s)
-            ab_json_put_raw(e->out, s, len, e->format->style);
-        else if (put_value(e, list + 1) < 0)
-            return add_step(e, NULL, i), -1;
-        lua_settop(L, list);
-        if (drain(e) < 0)
-            return -1;
-    }
-    e->depth--;
-    if (n > 0)
-        put_break(e);
-    ab_buf_putc(e->out, ']');
-    lua_pop(L, 1);
-    return 0;
+    int list = lua_gettop(e->L);
+    luaL_checkstack(e->L, 12, "JSON nesting");
+    int rc = put_elements(e, list, (lua_Integer)lua_rawlen(e->L, list), true);
+    lua_settop(e->L, list - 1);
+    return rc;
 }
 
 /* Of raw text that has not been written yet, straight into the output where the style

@@ -122,16 +122,14 @@ static void drop_repeats(struct builder *b, uint32_t keys)
     for (uint32_t i = 1; i <= keys; i++) {
         lua_rawgeti(L, mt, i);
         lua_pushvalue(L, -1);
-        bool seen = lua_rawget(L, mt + 1) != LUA_TNIL;
-        lua_pop(L, 1);
-        if (!seen) {
-            lua_pushvalue(L, -1);
+        if (lua_rawget(L, mt + 1) == LUA_TNIL) {
+            lua_pushvalue(L, -2);
             lua_rawseti(L, mt, ++n);
+            lua_pushvalue(L, -2);
             lua_pushboolean(L, 1);
             lua_rawset(L, mt + 1);
-        } else {
-            lua_pop(L, 1);
         }
+        lua_settop(L, mt + 1);
     }
     for (uint32_t i = keys; i > n; i--) {
         lua_pushnil(L);
@@ -140,8 +138,7 @@ static void drop_repeats(struct builder *b, uint32_t keys)
     lua_settop(L, mt);
 }
 
-/* Pushes the metatable that objects of a few keys have in common wherever they come from.
- */
+/* Pushes the metatable that objects of a few keys have, wherever they come from. */
 static bool push_common(struct builder *b, uint32_t shape)
 {
     lua_State *L = b->L;
@@ -261,12 +258,12 @@ static void push_value(struct builder *b)
         abl_json_push_raw(L, b->src, ab_json_text(b->doc, node), node->len);
         break;
     case AB_JSON_ARRAY:
-        luaL_checkstack(L, 10, "JSON nesting");
-        push_array(b, node->len);
-        break;
     case AB_JSON_OBJECT:
         luaL_checkstack(L, 10, "JSON nesting");
-        push_object(b, node->len);
+        if (node->kind == AB_JSON_ARRAY)
+            push_array(b, node->len);
+        else
+            push_object(b, node->len);
         break;
     }
 }
