@@ -277,15 +277,21 @@ function M.open(run, given)
   local self = setmetatable({
     run = run, _inbox = opts.inbox, _instance = rand.uuid4(), _stale = opts.stale,
   }, Serve)
-  recall(self)
   local ok, problem = true, nil
+  if run.run_dir then self._hold, problem = run.store:hold() end -- no other process gives out the same groups
+  if problem then return nil, problem end
+  recall(self)
   if opts.inbox then ok, problem = opts.inbox:attach(run.run_dir) end
-  if not ok then return nil, problem end
-  self._server, problem = http_server.serve {
-    listen = opts.listen, token = opts.token, routes = routes(self), open = { "/health" }, body_bytes = opts.body_bytes,
-    stall_timeout_s = opts.stall_timeout_s,
-  }
-  if not self._server then return nil, problem end
+  if ok then
+    self._server, problem = http_server.serve {
+      listen = opts.listen, token = opts.token, routes = routes(self), open = { "/health" }, body_bytes = opts.body_bytes,
+      stall_timeout_s = opts.stall_timeout_s,
+    }
+  end
+  if not self._server then
+    if self._hold then self._hold:close() end
+    return nil, problem
+  end
   self.url, self.address = self._server.url, self._server.address
   return self
 end
@@ -327,6 +333,7 @@ end
 function Serve:close()
   if self._server then self._server:stop(5) end
   if self._inbox then self._inbox:close() end
+  if self._hold then self._hold:close() end
 end
 Serve.__close = Serve.close
 

@@ -181,7 +181,7 @@ function M.open(dir, opts)
   local self = setmetatable({
     dir = dir, run_id = opts.run_id, run_dir = dir .. "/" .. name.safe(opts.run_id),
     _json = opts.agentbox_json ~= false, _full_wait_s = opts.full_wait_s or 0, _numbers = {},
-    _folders = {},
+    _folders = {}, _holds = 0,
   }, Store)
   local ok, problem = open_parts(self, opts)
   if ok then return self end
@@ -242,7 +242,7 @@ local function with_room(self, write)
 end
 
 local function check_open(self)
-  if self._lock then return true end
+  if not self._closed then return true end
   return nil, err.new("badarg", "the store is closed")
 end
 
@@ -359,13 +359,47 @@ function Store:event(kind, fields)
   return self._events:add(kind, fields)
 end
 
+local function unlock(self)
+  if not self._closed or self._holds > 0 or not self._lock then return end
+  self._lock:close()
+  self._lock = nil
+end
+
+local Hold = {}
+Hold.__index = Hold
+
+--- May be called twice.
+function Hold:close()
+  local store = self.store
+  if not store then return end
+  self.store, store._holds = nil, store._holds - 1
+  unlock(store)
+end
+
+--- Keeps other processes from going on with the run, beyond `close`, until what it gives is closed: groups are given out
+--- and acknowledged when the last rollout has long been written.
+---@async
+---@nodiscard
+---@return { close: fun(self: table) }?
+---@return agentbox.Err? err             # code `busy`: the store was closed, and somebody has gone on with the run
+function Store:hold()
+  if not self._lock then
+    local problem
+    self._lock, problem = lock_run(self)
+    if not self._lock then return nil, problem end
+  end
+  self._holds = self._holds + 1
+  return setmetatable({ store = self }, Hold)
+end
+
 --- Lets go of the run's folder; may be called twice.
 function Store:close()
-  for _, part in ipairs { "_segments", "_planes", "_groups", "_events", "_rows", "_lock" } do
+  for _, part in ipairs { "_segments", "_planes", "_groups", "_events", "_rows" } do
     if self[part] then self[part]:close() end
   end
   if self.scratch then self.scratch:close() end
-  self._lock, self.scratch = nil, nil
+  self.scratch, self._closed = nil, true
+  unlock(self)
 end
 
 Store.__close = Store.close

@@ -178,6 +178,32 @@ function M.test_acknowledged_out_of_order_is_acknowledged_after_a_crash()
   test.eq({ run.cursor, #trainer:groups() }, { 4, 0 })
 end
 
+-- Its rollouts are over, its groups are not: a second door would give them to a second trainer.
+function M.test_no_other_engine_goes_on_while_a_door_is_open()
+  local tmp <close> = runs.tmp()
+  local opts = { tasks = runs.tasks(2), n = 2, out = tmp.path, run_id = "r" }
+  local run <close> = runs.start(opts)
+  local door = open(run)
+  run:wait()
+  opts.resume = true
+  local other, problem = require "agentbox.runner".start {
+    tasks = opts.tasks, n = 2, out = tmp.path, run_id = "r", resume = true, sandbox = { backend = "none" }, model = runs.done(),
+  }
+  test.eq({ other, problem.code }, { nil, "busy" })
+  local trainer = connect(door)
+  trainer:groups()
+  trainer:ack(1)
+  door:close()
+  door:close()
+  local later <close> = runs.start(opts)
+  local again <close> = open(later)
+  later:wait()
+  test.eq(seqs((connect(again):groups "max=9")), { 2 })
+  local refused
+  refused, problem = run:serve { listen = "127.0.0.1:0" }
+  test.eq({ refused, problem.code }, { nil, "busy" })
+end
+
 -- What a larger group would have besides is no group of its own.
 function M.test_a_run_that_goes_on_keeps_the_size_of_its_groups()
   local tmp <close> = runs.tmp()
