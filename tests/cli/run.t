@@ -192,6 +192,13 @@ last tools:
   step 1  probe  error: probe.lua:1: boom
 [exit 0]
 
+What a raise quotes of a model's words is told on one line, and not all of it.
+
+$ echo "return require('agentbox.tool').define { api = 1, name = 'loud', description = 'd', parameters = {}, run = function() error('no' .. string.char(10) .. 'agentbox: warn: forged ' .. ('A'):rep(1e6)) end }" > loud.lua; echo '[{"tool_calls": [{"name": "loud", "arguments": {}}]}, "done"]' > loud.json; agentbox run slow -o loud -m scripted:loud.json --tool loud.lua 2>said >/dev/null; wc -l < said; cut -c 1-66 said; test $(wc -c < said) -lt 700 || wc -c said
+1
+agentbox: warn: the tool loud raised: loud.lua:1: no agentbox: war
+[exit 0]
+
 $ agentbox traj show shown/slow_*.json | grep -c 'stack traceback'
 2
 [exit 0]

@@ -30,6 +30,7 @@ local CLOSE_TIMEOUT_S = 10
 
 --- The same for what went wrong: a tool may raise a text of any size.
 local MAX_ERROR = 8000
+local MAX_TOLD = 500
 
 --- Code points of what a program said before it was late.
 local MAX_PARTIAL = 2000
@@ -265,8 +266,8 @@ local told = {}
 local function tell_raise(name, problem)
   if problem.kind ~= "raise" or told[name] then return end
   told[name] = true
-  sys_log.write("warn", secret.redact(("the tool %s raised: %s (told once; the records have each with its traceback)"):format(
-    name, problem.msg)))
+  local why = text.cut(text.scrub(secret.redact(problem.msg)), MAX_TOLD):gsub("%s+", " ") -- it may quote what a model wrote
+  sys_log.write("warn", ("the tool %s raised: %s (told once; the records have each with its traceback)"):format(name, why))
 end
 
 local function run_call(self, ctx, call, limit_s)
