@@ -119,7 +119,7 @@ local function server_problem(opts)
   if opts.model == "" then return "model: is empty" end
   if #opts.base_urls == 0 then return "base_urls: is empty" end
   for _, url in ipairs(opts.base_urls) do
-    if not url:find "^https?://[^/]" then return "base_url must begin with http:// or https://: " .. url end
+    if not url:find "^https?://[^/]" then return "base_url must begin with http:// or https://: " .. url:gsub("//[^/@]*@", "//***@") end
   end
   if type(opts.api_key) == "string" and opts.api_key:find "%c" then return "api_key: holds a control character" end
   if opts.abort_path and not opts.abort_path:find "^/[%w%p]*$" then return "abort_path: a path that begins with / expected" end

@@ -82,6 +82,26 @@ reward    mean 0.5 over the 2 scored
 2 rollouts, 2 judged, 0 of them unscored
 [exit 0]
 
+What is no server's for --model is none here, and asks nobody.
+
+$ cd r && for name in mock scripted: replay: replay:none; do printf "models:\n  judge: {model: \"$name\"}\n" > agentbox.yaml; agentbox run t 2>&1 | head -1; done
+agentbox: run: the judge gave 0 of 1 votes: the answer holds no JSON object
+agentbox: run: models.judge: model scripted: lacks the file's name
+agentbox: run: models.judge: model replay: lacks the file's name
+agentbox: none: No such file or directory
+[exit 0]
+
+$ cd r && printf 'models:\n  judge: {model: m, base_url: "ftp://me:secret@example.org"}\n' > agentbox.yaml && agentbox run t
+agentbox: models.judge: base_url must begin with http:// or https://: ftp://***@example.org
+[exit 2]
+
+A judge's server that is not there is told at once, too.
+
+$ cd r && printf 'models:\n  judge: {model: m, base_url: "http://127.0.0.1:1/v1"}\n' > agentbox.yaml; agentbox run-dir . 2>told >/dev/null & pid=$!; until grep -qs wait told || ! kill -0 $pid; do sleep 0.05; done; kill -TERM $pid; wait $pid; echo $?; head -1 told
+130
+agentbox: models.judge: could not connect to 127.0.0.1:1: Connection refused; calls that wait to be made again: 1
+[exit 0]
+
 $ cd r && printf 'models:\n  agent: {model: m}\n' > agentbox.yaml && agentbox run t
 agentbox: run: models.agent: the agent's model is the section `model`, or --model
 Try 'agentbox run --help' for more information.

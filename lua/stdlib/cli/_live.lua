@@ -64,7 +64,9 @@ end
 local function servers(self, stats)
   local line = ("model calls %d"):format(stats.calls)
   if stats.waiting_calls > 0 then line = line .. (" (%d wait for another try or for their turn)"):format(stats.waiting_calls) end
-  if stats.trouble and stats.waiting_calls >= stats.calls then line = line .. ": " .. out.line(stats.trouble) end
+  for _, one in ipairs(stats.stuck) do
+    line = line .. (one.role == "agent" and ": " or ("; models.%s: "):format(out.line(one.role))) .. out.line(one.msg)
+  end
   line = line .. ("; %.0f tokens/s"):format(token_rate(self, stats))
   local numbers = stats.numbers
   if numbers.groups.closed > 0 then line = line .. ("; groups closed %d"):format(numbers.groups.closed) end

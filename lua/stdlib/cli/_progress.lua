@@ -23,10 +23,14 @@ local function write(line) io.stderr:write(line, "\n") end
 
 -- A server that answers nobody is told at once, not after all tries of the first rollouts.
 local function tell_trouble(self, stats)
-  local why = stats.trouble
-  if not why or stats.waiting_calls < stats.calls or self.told[why] or #self.told >= MOST_TROUBLES then return end
-  self.told[why], self.told[#self.told + 1] = true, why
-  write(("agentbox: model: %s; calls that wait to be made again: %d"):format(out.line(why), stats.waiting_calls))
+  for _, one in ipairs(stats.stuck) do
+    local subject = one.role == "agent" and "model" or "models." .. one.role
+    local why = ("%s: %s"):format(subject, out.line(one.msg))
+    if not self.told[why] and #self.told < MOST_TROUBLES then
+      self.told[why], self.told[#self.told + 1] = true, why
+      write(("agentbox: %s; calls that wait to be made again: %d"):format(why, one.waiting))
+    end
+  end
 end
 
 ---Every tenth of a longer run, and at least every half minute.

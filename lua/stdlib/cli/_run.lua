@@ -102,18 +102,12 @@ local function served(config, max_tries)
   return model, err
 end
 
----The model that --model names: a server's model, mock, scripted:FILE, lua:FILE or replay:TRAJ.
----@async
----@param config agentbox.Config
----@param max_tries? integer   # how often a call to a server is tried
----@return agentbox.Model?
----@return table? err
-function M.model(config, max_tries)
-  local name = config:value "model.model"
+-- The model of a name that is no server's: mock, scripted:FILE, lua:FILE or replay:TRAJ; false for a server's.
+local function unserved(name, where)
   local kind, rest = name:match "^(%a+):(.*)$"
   local is_file = kind == "scripted" or kind == "lua" or kind == "replay"
   if name == "" or is_file and rest == "" then
-    return usage(("--model %s"):format(is_file and kind .. ": lacks the file's name" or "is empty"))
+    return usage(("%s %s"):format(where, is_file and kind .. ": lacks the file's name" or "is empty"))
   elseif name == "mock" then
     return require "agentbox.model".scripted { name = "mock", "I am a mock; I answer once and change nothing." }
   elseif require "agentbox.models.file".is(name) then
@@ -121,15 +115,27 @@ function M.model(config, max_tries)
   elseif kind == "replay" then
     return require "agentbox.model".replay { traj = rest }
   end
-  return served(config, max_tries)
+  return false
+end
+
+---The model that --model names: a server's model, mock, scripted:FILE, lua:FILE or replay:TRAJ.
+---@async
+---@param config agentbox.Config
+---@param max_tries? integer   # how often a call to a server is tried
+---@return agentbox.Model?
+---@return table? err
+function M.model(config, max_tries)
+  local model, err = unserved(config:value "model.model", "--model")
+  if model == false then return served(config, max_tries) end
+  return model, err
 end
 
 local function of_section(role, section)
-  local file = require "agentbox.models.file"
   if role == "agent" then return usage "models.agent: the agent's model is the section `model`, or --model" end
   if not section.model then return usage(("models.%s: model, its name, is missing"):format(role)) end
-  if file.is(section.model) then return of_file(section.model) end
-  local model, err = require "agentbox.model".configured(section)
+  local model, err = unserved(section.model, ("models.%s: model"):format(role))
+  if model ~= false then return model, err end
+  model, err = require "agentbox.model".configured(section)
   if err then err.msg = ("models.%s: %s"):format(role, err.msg) end
   return model, err
 end

@@ -25,6 +25,17 @@ local M = { methods = {} }
 ---@class agentbox.Run
 local Run = M.methods
 
+-- The roles whose calls all wait for another try, and why.
+local function stuck(self)
+  local list = {}
+  for role, calls in pairs(self.models) do
+    local running, waiting, why = calls.gate.running, calls:waiting(), calls:trouble()
+    if why and running > 0 and waiting >= running then list[#list + 1] = { role = role, msg = why, waiting = waiting } end
+  end
+  table.sort(list, function(a, b) return a.role < b.role end)
+  return list
+end
+
 --- What is going on now: for a view, or a scheduling policy.
 ---@return table
 function Run:stats()
@@ -32,7 +43,7 @@ function Run:stats()
   return {
     state = self.ended and "over" or self.state, paused = self.paused == true, running = self.running,
     open_groups = #self.open, position = self.source.position,
-    calls = agent.gate.running, waiting_calls = agent:waiting(), trouble = agent:trouble(),
+    calls = agent.gate.running, waiting_calls = agent:waiting(), stuck = stuck(self),
     full_s = self.store.full_since and time.now() - self.store.full_since or nil, version = agent.version,
     rate = self.tally:rate(), numbers = self.tally:numbers(),
     prompt_tokens = agent.prompt_tokens, completion_tokens = agent.completion_tokens,
