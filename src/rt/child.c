@@ -18,6 +18,7 @@
 #define FLOOD_PIPE   (1 << 20)
 #define DRAIN_MAX    (2u << 20) /* after the end: no pipe holds more */
 #define DEATH_MS     30000      /* from kill to EXIT; the sandbox is broken beyond that */
+#define LAST_LOOKS   2 /* it may have ended in time, while the engine was stopped */
 
 /* Most commands say little and are over before anybody could have looked at their pipes,
  * which are emptied at the end anyway. So the loop watches those of a command that one
@@ -45,6 +46,7 @@ struct ab_proc {
     uv_timer_t timer;
     bool timer_open;
     bool unwatched;       /* its pipes, yet */
+    int overdue;          /* looks at I/O since its time was over */
     uint64_t deadline_ms; /* on the loop's clock; 0: none */
     struct ab_proc_stream streams[2];
     struct ab_buf input;
@@ -249,6 +251,7 @@ static struct ab_op *waiter_begin(struct waiter *w, uint64_t timeout_ms)
     if (now || timeout_ms) {
         w->timer.data = w;
         uv_timer_init(&p->loop->uv, &w->timer);
+        uv_update_time(&p->loop->uv);
         uv_timer_start(&w->timer, on_waiter_timer, now ? 0 : timeout_ms, 0);
         w->timer_open = true;
         ab_op_ref(&w->op);
@@ -519,6 +522,8 @@ static void on_timer(uv_timer_t *t)
     } else if (p->result.killed) {
         p->result.lost = true;
         finish(p);
+    } else if (p->overdue++ < LAST_LOOKS) {
+        uv_timer_start(t, on_timer, 1, 0);
     } else {
         p->result.timed_out = true;
         ab_proc_kill(p);
@@ -526,8 +531,10 @@ static void on_timer(uv_timer_t *t)
     proc_drop(p);
 }
 
+/* A fiber may have computed since the loop looked at the clock. */
 static void start_timer(struct ab_proc *p, uint64_t ms)
 {
+    uv_update_time(&p->loop->uv);
     if (!p->timer_open) {
         uv_timer_init(&p->loop->uv, &p->timer);
         p->timer.data = p;
@@ -539,8 +546,8 @@ static void start_timer(struct ab_proc *p, uint64_t ms)
 
 static void set_deadline(struct ab_proc *p, uint64_t ms)
 {
-    p->deadline_ms = uv_now(&p->loop->uv) + ms;
     start_timer(p, ms);
+    p->deadline_ms = uv_now(&p->loop->uv) + ms;
 }
 
 static void begin_watching(struct ab_proc *p, uint64_t timeout_ms)
