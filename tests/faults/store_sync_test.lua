@@ -95,6 +95,9 @@ function M.test_token_planes_that_were_being_packed()
       local size = file:size()
       while looks > 2 and not failed do async.yield() end
       return size
+    end, sync = function()
+      while looks < 3 do async.yield() end
+      return file:sync()
     end }, { __index = function(_, name) return function(_, ...) return file[name](file, ...) end end })
     async.scope(function(scope)
       for _, id in ipairs { "a", "b" } do
