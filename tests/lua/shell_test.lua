@@ -68,6 +68,32 @@ function M.test_two_at_once_are_refused()
   lu.assertErrorMsgContains("unknown", sh.run, sh, "true", { timeout = 1 })
 end
 
+-- Symptom: on a busy machine the kill of a command took jobs along that earlier ones had left.
+function M.test_an_older_job_lives_however_late_the_engine_answers()
+  local async = require "agentbox.async"
+  local slow = true
+  local function spawn(_, ...)
+    local process, problem = sb:spawn(...)
+    if not process then return nil, problem end
+    local own = { read = function(_, opts)
+      local text, bad = process:read(opts)
+      if slow then async.sleep(1) end
+      slow = false
+      return text, bad
+    end }
+    return setmetatable(own, { __index = function(_, key) return function(_, ...) return process[key](process, ...) end end,
+      __close = function() process:close() end })
+  end
+  local late = setmetatable({ spawn = spawn }, { __index = function(_, key) return sb[key] end })
+  local sh <close> = assert(sb:shell())
+  sh._sandbox = late
+  assert(sh:run "x=kept; sleep 297 & echo")
+  sb:exec "sleep 0.3"
+  local out = assert(sh:run("sleep 299", { timeout_s = 0.3 }))
+  lu.assertEquals({ out.timed_out, out.ended, slow }, { true, false, false })
+  lu.assertEquals(assert(sh:run "echo $x; jobs -p | wc -l").output, "kept\n1\n")
+end
+
 -- What a command started is told by its age, and on a busy machine it takes long until somebody looks.
 function M.test_a_command_is_killed_however_late_its_killer_starts()
   local async = require "agentbox.async"
