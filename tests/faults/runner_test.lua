@@ -210,7 +210,7 @@ end
 function M.test_b36_b37_live_sandboxes_are_those_of_running_rollouts()
   local list = tasks(30)
   list[7] = task("bad", { setup_commands = { "exit 1" } })
-  local judges, most, samples = 2, 0, 0
+  local judges, most = 2, 0
   async.each({ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 }, function() assert(require "agentbox.sandbox".create()):close() end)
   local run <close> = start { tasks = list, sandbox = {}, concurrency = 5, limits = { judges = judges, creating = 2 },
     model = model.scripted { { tool_calls = { { name = "run_command", arguments = { command = "sleep 0.05 & true" } } } }, "done" } }
@@ -220,10 +220,10 @@ function M.test_b36_b37_live_sandboxes_are_those_of_running_rollouts()
     local live = census.below(os_.pid()) - before
     -- One each, a second one while it is judged; what ends between the two counts may still be counted.
     lu.assertTrue(live <= math.max(running, run.running) + 2 * judges, ("%d sandboxes, %d rollouts"):format(live, running))
-    most, samples = math.max(most, live), samples + 1
+    most = math.max(most, live)
     async.sleep(0.005)
   end
-  lu.assertTrue(most >= 3 and samples > 20, ("%d in %d samples"):format(most, samples))
+  lu.assertTrue(most >= 3, most)
   lu.assertEquals(run:wait().rollouts, 30)
   wait_until("no sandbox", function() return census.below(os_.pid()) <= before end)
 end
