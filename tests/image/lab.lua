@@ -20,6 +20,10 @@ local function quoted(text)
   return "'" .. text:gsub("'", "'\\''") .. "'"
 end
 
+-- The archives are made once for all tests of a file, so that no test can remove them: they go when the engine is gone.
+os.execute(([[DIR=%s setsid sh -c 'tail --pid=%d -f /dev/null; chmod -R u+rwX "$DIR"; rm -rf "$DIR"' </dev/null >/dev/null 2>&1 &]])
+  :format(quoted(M.dir), os_.pid()))
+
 --- Runs a command of this machine; its output.
 ---@param command string
 ---@return string
