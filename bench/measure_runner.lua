@@ -10,7 +10,7 @@ local report = require "report"
 local here = assert(ab.fs.realpath(arg[0]:match "^(.*)/[^/]*$" or "."))
 local TURNS, LATENCY_S = 10, 1
 local CORES = 2
-local FEW = 300 -- in `make bench`
+local FEW = 300 -- in `make bench`, and of those without turns
 local clock = ab.time.monotonic
 
 local function server_says(port, word)

@@ -258,12 +258,12 @@ static void push_value(struct builder *b)
         abl_json_push_raw(L, b->src, ab_json_text(b->doc, node), node->len);
         break;
     case AB_JSON_ARRAY:
+        luaL_checkstack(L, 10, "JSON nesting");
+        push_array(b, node->len);
+        break;
     case AB_JSON_OBJECT:
         luaL_checkstack(L, 10, "JSON nesting");
-        if (node->kind == AB_JSON_ARRAY)
-            push_array(b, node->len);
-        else
-            push_object(b, node->len);
+        push_object(b, node->len);
         break;
     }
 }

@@ -519,11 +519,11 @@ static void on_timer(uv_timer_t *t)
         uv_timer_start(t, on_timer, p->deadline_ms - now, 0);
     } else if (!p->deadline_ms) {
         ; /* it may take as long as it wants */
+    } else if (p->overdue++ < LAST_LOOKS) {
+        uv_timer_start(t, on_timer, 1, 0);
     } else if (p->result.killed) {
         p->result.lost = true;
         finish(p);
-    } else if (p->overdue++ < LAST_LOOKS) {
-        uv_timer_start(t, on_timer, 1, 0);
     } else {
         p->result.timed_out = true;
         ab_proc_kill(p);
@@ -548,6 +548,7 @@ static void set_deadline(struct ab_proc *p, uint64_t ms)
 {
     start_timer(p, ms);
     p->deadline_ms = uv_now(&p->loop->uv) + ms;
+    p->overdue = 0;
 }
 
 static void begin_watching(struct ab_proc *p, uint64_t timeout_ms)
